@@ -1,0 +1,1 @@
+"""Built-in drivers: MCP, the ordinary task driver, SQL stores, assistants."""

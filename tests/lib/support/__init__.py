@@ -1,0 +1,1 @@
+"""Helpers of the tests: real servers, databases and gateways."""
