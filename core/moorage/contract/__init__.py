@@ -12,6 +12,7 @@ from moorage.contract.credentials import (
     PRECEDENCE_USER_AUTH,
     Headers,
     Interceptor,
+    InterceptorRunner,
     InterceptorSpec,
     Next,
     ToolCall,
@@ -44,6 +45,7 @@ from moorage.contract.hosting import Authenticator, AuthenticatorSpec, AuthReque
 from moorage.contract.identity import CallContext, Principal
 from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
 from moorage.contract.markers import hookimpl, hookspec
+from moorage.contract.redaction import Redactor
 from moorage.contract.routing import RoutingHint, RoutingHintProvider, RoutingHintSpec
 from moorage.contract.runs import (
     Assistant,
@@ -170,6 +172,7 @@ __all__ = [
     "GatewayTool",
     "Headers",
     "Interceptor",
+    "InterceptorRunner",
     "InterceptorSpec",
     "KeyRepository",
     "LaunchRefused",
@@ -194,6 +197,7 @@ __all__ = [
     "PluginTimeout",
     "Principal",
     "ProtocolViolation",
+    "Redactor",
     "RemoteTaskConflict",
     "RespondingDriver",
     "RoutingHint",
