@@ -127,6 +127,14 @@ class Interceptor(Protocol):
         ...
 
 
+class InterceptorRunner(Protocol):
+    """Runs the built interceptor chain around one call; a service of the gateway."""
+
+    async def run(self, call: ToolCall, terminal: Next) -> ToolResult:
+        """``terminal`` is reached with the final headers, or not at all; it raises what the call raises."""
+        ...
+
+
 # Precedence: a higher one runs later (nearer to the server), so that what it writes wins (CRED-1).
 # The built-in values leave room between them (PLUG-3).
 PRECEDENCE_OAUTH = 1000

@@ -133,11 +133,17 @@ class AmbiguousName(Conflict):
 
 
 class ServerUnavailable(MoorageError):
-    """An MCP server could not be reached, started, or asked within its time."""
+    """An MCP server could not be reached, started, or asked within its time.
 
-    def __init__(self, message: str, *, server: str) -> None:
+    ``sent`` is false where nothing can have reached the tool. ``status`` is the HTTP status where the
+    server answered with one: a credential source refreshes on 401, once (CRED-3).
+    """
+
+    def __init__(self, message: str, *, server: str, sent: bool = True, status: int | None = None) -> None:
         super().__init__(f"server {server!r}: {message}")
         self.server = server
+        self.sent = sent
+        self.status = status
 
 
 class StoreUnavailable(MoorageError):
