@@ -187,7 +187,7 @@ async def test_arguments_must_stay_a_mapping_of_names() -> None:
     async def breaks(call: ToolCall, follow: Next) -> ToolResult:
         return await follow(call.with_arguments([1]))  # type: ignore[arg-type]
 
-    with pytest.raises(PluginError, match="culprit.*arguments"):
+    with pytest.raises(PluginError, match=r"culprit.*arguments"):
         await chain(built(breaks)).run(tool_call(), Server())
 
 
