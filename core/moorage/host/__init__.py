@@ -1,0 +1,29 @@
+"""The plugin host: discovers, loads, checks and orders plugins; the only user of pluggy's manager (PLUG)."""
+
+from moorage.host.discovery import Candidate, announced_names, discover
+from moorage.host.known import missing_distribution
+from moorage.host.load import CORE_COMMANDS, load_plugins
+from moorage.host.local import load_local_interceptors, with_local_interceptors
+from moorage.host.registry import Contribution, Failure, PluginHost, PluginLoadFailed
+from moorage.host.reports import ContributionInfo, LoadReport, PluginState
+from moorage.host.selection import store_for, why_missing
+
+__all__ = [
+    "CORE_COMMANDS",
+    "Candidate",
+    "Contribution",
+    "ContributionInfo",
+    "Failure",
+    "LoadReport",
+    "PluginHost",
+    "PluginLoadFailed",
+    "PluginState",
+    "announced_names",
+    "discover",
+    "load_local_interceptors",
+    "load_plugins",
+    "missing_distribution",
+    "store_for",
+    "why_missing",
+    "with_local_interceptors",
+]

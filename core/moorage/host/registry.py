@@ -1,0 +1,194 @@
+"""`PluginHost`: what all loaded plugins contribute, typed and in order (PLUG-2, PLUG-3)."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from moorage.contract import (
+    AssistantSpec,
+    AuthenticatorSpec,
+    CliGroup,
+    ConfigSection,
+    InterceptorSpec,
+    LauncherGrammar,
+    LaunchValidatorSpec,
+    LifecycleSpec,
+    MoorageError,
+    RoutingHintSpec,
+    RunValidatorSpec,
+    SinkSpec,
+    StoreSpec,
+    TaskDriverSpec,
+    ToolSourceSpec,
+)
+from moorage.host.hooks import HOOKS, Hook
+from moorage.host.reports import LoadReport, PluginState, bounded
+
+T_co = TypeVar("T_co", covariant=True)
+
+KEPT_FAILURES = 20
+MAX_FAILURE_CHARACTERS = 500
+MAX_LISTED = 20
+
+
+class PluginLoadFailed(MoorageError):
+    """The gateway must not start without these plugins (PLUG-4, PLUG-9). ``reports`` says which and why."""
+
+    def __init__(self, reports: Sequence[LoadReport], *, why: str) -> None:
+        shown = [f"{r.name} ({r.source}): {r.state}: {r.error}" for r in reports[:MAX_LISTED]]
+        if len(reports) > MAX_LISTED:
+            shown.append(f"and {len(reports) - MAX_LISTED} more")
+        super().__init__(f"{why}: " + "; ".join(shown))
+        self.reports = tuple(reports)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution(Generic[T_co]):
+    """One object that a plugin contributes. ``plugin`` names it in errors."""
+
+    spec: T_co
+    plugin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A plugin's object failed at run time; ``text`` is bounded and redacted."""
+
+    at: datetime
+    text: str
+
+
+class PluginHost:
+    """All that plugins contribute, and a report for every candidate.
+
+    The order of each tuple is by precedence where the contribution has one, then by plugin, then by name:
+    never by installation (PLUG-3). It does not change after the start.
+    """
+
+    def __init__(
+        self, reports: Iterable[LoadReport], contributions: Iterable[tuple[Hook, Contribution[Any]]]
+    ) -> None:
+        held = list(contributions)
+        self._reports = tuple(sorted(reports, key=lambda r: (r.name, r.distribution, r.entry_point)))
+        self._contributions = {name: _ordered(name, held) for name in HOOKS}
+        self._failures: dict[str, deque[Failure]] = {}
+        self._lock = threading.Lock()
+        self._redact: Callable[[str], str] = str
+
+    @property
+    def reports(self) -> tuple[LoadReport, ...]:
+        """Every candidate, by name."""
+        return self._reports
+
+    def report(self, name: str) -> LoadReport | None:
+        """The report of the plugin of this name: the loaded one, where several candidates bear it."""
+        same = [r for r in self._reports if r.name == name]
+        return next((r for r in same if r.loaded), same[0] if same else None)
+
+    def summary(self) -> str:
+        """The one line that the start logs (PLUG-4)."""
+        loaded = [r.name for r in self._reports if r.loaded]
+        names = f": {', '.join(loaded)}" if loaded else ""
+        return f"loaded {len(loaded)} of {len(self._reports)} plugins{names}"
+
+    def ensure_startable(self, *, strict: bool) -> None:
+        """Raises `PluginLoadFailed` where the start must fail: in strict mode for every candidate that is
+        neither loaded nor blocked, else for those that were asked for (PLUG-9)."""
+        amiss = [r for r in self._reports if r.state in (PluginState.FAILED, PluginState.REFUSED)]
+        asked = [r for r in amiss if r.requested]
+        if strict and amiss:
+            raise PluginLoadFailed(amiss, why="plugins.strict is set, and these plugins are not loaded")
+        if asked:
+            raise PluginLoadFailed(asked, why="these plugins were asked for and cannot be loaded")
+
+    def use_redactor(self, redact: Callable[[str], str]) -> None:
+        """From now on failures are recorded redacted (CRED-9)."""
+        self._redact = redact
+
+    def record_failure(self, plugin: str, text: str) -> None:
+        """Keep what a plugin's object did wrong; the newest `KEPT_FAILURES` of each plugin are kept."""
+        failure = Failure(datetime.now(UTC), bounded(self._redact(text), MAX_FAILURE_CHARACTERS))
+        with self._lock:
+            self._failures.setdefault(plugin, deque(maxlen=KEPT_FAILURES)).append(failure)
+
+    def failures(self, plugin: str) -> tuple[Failure, ...]:
+        """The last failures of a plugin, oldest first."""
+        with self._lock:
+            return tuple(self._failures.get(plugin, ()))
+
+    def as_dicts(self) -> list[Mapping[str, Any]]:
+        """All reports with the last failures, JSON-compatible and redacted (``GET /api/plugins``)."""
+        shown: list[Mapping[str, Any]] = []
+        for report in self._reports:
+            failures = [{"at": f.at.isoformat(), "text": f.text} for f in self.failures(report.name)]
+            error = self._redact(report.error) if report.error else None
+            shown.append({**report.as_dict(), "error": error, "failures": failures})
+        return shown
+
+    def with_local(
+        self, reports: Iterable[LoadReport], interceptors: Iterable[Contribution[InterceptorSpec]]
+    ) -> "PluginHost":
+        """A host that has these local interceptors as well (PLUG-9)."""
+        everything = [(HOOKS[name], c) for name, held in self._contributions.items() for c in held]
+        hook = HOOKS["moorage_credential_interceptors"]
+        host = PluginHost([*self._reports, *reports], [*everything, *((hook, c) for c in interceptors)])
+        host._redact = self._redact
+        return host
+
+    def stores(self) -> tuple[Contribution[StoreSpec], ...]:
+        return self._contributions["moorage_stores"]
+
+    def sections(self) -> tuple[Contribution[ConfigSection], ...]:
+        return self._contributions["moorage_config_sections"]
+
+    def interceptors(self) -> tuple[Contribution[InterceptorSpec], ...]:
+        return self._contributions["moorage_credential_interceptors"]
+
+    def tool_sources(self) -> tuple[Contribution[ToolSourceSpec], ...]:
+        return self._contributions["moorage_tool_sources"]
+
+    def drivers(self) -> tuple[Contribution[TaskDriverSpec], ...]:
+        return self._contributions["moorage_task_drivers"]
+
+    def routing_hints(self) -> tuple[Contribution[RoutingHintSpec], ...]:
+        return self._contributions["moorage_routing_hints"]
+
+    def launch_validators(self) -> tuple[Contribution[LaunchValidatorSpec], ...]:
+        return self._contributions["moorage_launch_validators"]
+
+    def grammars(self) -> tuple[Contribution[LauncherGrammar], ...]:
+        return self._contributions["moorage_launcher_grammars"]
+
+    def run_validators(self) -> tuple[Contribution[RunValidatorSpec], ...]:
+        return self._contributions["moorage_run_validators"]
+
+    def assistants(self) -> tuple[Contribution[AssistantSpec], ...]:
+        return self._contributions["moorage_assistants"]
+
+    def sinks(self) -> tuple[Contribution[SinkSpec], ...]:
+        return self._contributions["moorage_notification_sinks"]
+
+    def authenticators(self) -> tuple[Contribution[AuthenticatorSpec], ...]:
+        return self._contributions["moorage_authenticators"]
+
+    def cli_groups(self) -> tuple[Contribution[CliGroup], ...]:
+        return self._contributions["moorage_cli_groups"]
+
+    def lifecycles(self) -> tuple[Contribution[LifecycleSpec], ...]:
+        return self._contributions["moorage_lifecycle"]
+
+
+def _ordered(
+    name: str, contributions: Iterable[tuple[Hook, Contribution[Any]]]
+) -> tuple[Contribution[Any], ...]:
+    mine = [(hook, contribution) for hook, contribution in contributions if hook.name == name]
+
+    def key(pair: tuple[Hook, Contribution[Any]]) -> tuple[int, str, str]:
+        hook, contribution = pair
+        spec = contribution.spec
+        return (getattr(spec, "precedence", 0), contribution.plugin, getattr(spec, hook.label))
+
+    return tuple(contribution for _, contribution in sorted(mine, key=key))
