@@ -78,6 +78,8 @@ from moorage.contract.sinks import (
     SinkSpec,
 )
 from moorage.contract.stores import (
+    AnswerRecord,
+    AnswerState,
     ApiKeyRecord,
     ClaimedNotification,
     ClaimedTask,
@@ -140,6 +142,8 @@ __all__ = [
     "PROJECT",
     "AdmissionRejected",
     "AmbiguousName",
+    "AnswerRecord",
+    "AnswerState",
     "ApiKeyRecord",
     "Assistant",
     "AssistantEvent",
