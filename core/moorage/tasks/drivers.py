@@ -29,7 +29,12 @@ def ref_of(task: TaskRecord, remote_id: str | None = None) -> TaskRef:
     return TaskRef(
         task_id=task.task_id,
         server=task.server_name,
-        binding=TaskBinding(driver=task.driver, task_name=task.task_name, data=task.binding),
+        binding=TaskBinding(
+            driver=task.driver,
+            task_name=task.task_name,
+            data=task.binding,
+            sticky=task.holder is not None,
+        ),
         remote_id=remote_id if remote_id is not None else task.remote_id or "",
         context=background_context(
             CallContext(
@@ -81,9 +86,9 @@ def check_remote_id(remote_id: str) -> None:
             f"the remote task id has {len(remote_id)} characters; at most {ID_LIMIT_CHARACTERS} are allowed",
             remote_id=remote_id,
         )
-    if "\0" in remote_id or any("\ud800" <= character <= "\udfff" for character in remote_id):
+    if not is_storable(remote_id):
         raise ProtocolViolation(
-            "the remote task id holds characters that cannot be stored", remote_id=remote_id
+            "the remote task id holds a NUL or a lone surrogate, which cannot be stored", remote_id=remote_id
         )
 
 

@@ -17,6 +17,7 @@ from moorage.tasks.demand import Demand
 from moorage.tasks.drivers import NamedDriver
 from moorage.tasks.judge import Judge
 from moorage.tasks.pool import Pool
+from moorage.tasks.steadfast import steadfast
 from moorage.tasks.text import describe
 from moorage.tasks.timing import lease_plan
 from moorage.tasks.visit import Visitor
@@ -81,6 +82,7 @@ class Scheduler:
         self._under_way: dict[str, str] = {}
         self._quiet_until = 0.0
         self._woken = False
+        self._started = False
 
     def wake(self) -> None:
         """Work may be due earlier than expected: look now."""
@@ -91,25 +93,16 @@ class Scheduler:
         """Poll until cancelled; survives whatever the repository raises."""
         self._waker.bind()
         watch = asyncio.get_running_loop().create_task(self._pool.watch())
-        failures, started = 0, False
         try:
-            while True:
-                try:
-                    if not started:
-                        await self._expire_intents()
-                        started = True
-                    await self._turn()
-                    failures = 0
-                except Exception as exc:
-                    failures += 1
-                    level = logging.WARNING if failures == 1 else logging.DEBUG
-                    _log.log(level, "the task store is in trouble, trying again: %s", describe(exc))
-                    await self._clock.sleep(self._trouble.delay(failures))
+            await steadfast(self._turn, self._clock, self._trouble, "the task scheduler")
         finally:
             watch.cancel()
             await self._farewell()
 
     async def _turn(self) -> None:
+        if not self._started:
+            await self._expire_intents()
+            self._started = True
         await self._settle()
         self._start_queued()
         if self._woken:

@@ -31,7 +31,7 @@ def lease_plan(settings: TaskSettings) -> LeasePlan:
         lease_seconds=lease,
         call_seconds=lease * 0.75,
         margin_seconds=lease * 0.1,
-        compensation_seconds=min(10.0, lease * 0.1),
+        compensation_seconds=min(5.0, lease * 0.1),
     )
 
 
