@@ -164,7 +164,7 @@ class MemoryTasks:
         due = sorted(
             (at, task_id) for task_id, at in self._due().items() if at <= now and self._may(owner, task_id)
         )
-        claims = []
+        claims: list[Any] = []
         for _, task_id in due[:limit]:
             lease = self._lease(lease_seconds)
             self.leases[task_id] = lease
@@ -254,7 +254,7 @@ class MemoryTasks:
     ) -> Sequence[ClaimedNotification]:
         await self._enter("claim_notifications")
         now = self._clock.now()
-        claims = []
+        claims: list[Any] = []
         for task_id, at in sorted(self.notify_at.items(), key=lambda item: item[1]):
             lease = self.deliveries.get(task_id)
             if at > now or (lease is not None and lease.until > now) or len(claims) == limit:
