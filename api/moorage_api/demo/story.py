@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx
 
-from moorage_api.demo.processes import DemoFailed, DemoGateway, deadline, jobs_server
+from moorage.testing.process import GatewayProcess
+from moorage_api.demo.processes import DemoFailed, client, deadline, demo_gateway, jobs_server
 
 Tell = Callable[[str], None]
 Progress = Callable[[dict[str, Any], float], None]
@@ -42,17 +43,17 @@ def run_demo(*, folder: str | None, job_seconds: float, tell: Tell, progress: Pr
         home = Path(name)
         with jobs_server(home / "jobs.log") as jobs_url:
             tell(f"An MCP server with slow jobs runs at {jobs_url}")
-            gateway = DemoGateway(home, jobs_url=jobs_url)
+            gateway = demo_gateway(home, jobs_url)
             try:
                 _story(gateway, evidence, folder=folder, seconds=job_seconds, tell=tell, progress=progress)
             finally:
-                gateway.close()
+                gateway.stop()
     evidence.seconds = round(time.monotonic() - started, 1)
     return evidence
 
 
 def _story(
-    gateway: DemoGateway,
+    gateway: GatewayProcess,
     evidence: Evidence,
     *,
     folder: str | None,
@@ -61,11 +62,11 @@ def _story(
     progress: Progress,
 ) -> None:
     _start(gateway, evidence, tell)
-    with gateway.client() as client:
-        _submit(client, evidence, folder=folder, seconds=seconds)
+    with client(gateway) as http:
+        _submit(http, evidence, folder=folder, seconds=seconds)
         tell(f"The assistant submitted the job; the agent is free again, the task is {evidence.task_id}")
         before = _watch(
-            client,
+            http,
             evidence,
             progress,
             until=lambda task, gone: gone > seconds / 4 and bool(task["last_polled_at"]),
@@ -77,9 +78,9 @@ def _story(
     evidence.gateways[-1]["exit_status"] = status
     tell(f"Killed the gateway with SIGKILL while the task was {before['status']!r} (exit status {status})")
     _start(gateway, evidence, tell)
-    with gateway.client() as client:
+    with client(gateway) as http:
         task = _watch(
-            client,
+            http,
             evidence,
             progress,
             until=lambda task, _: task["notification_status"] in ("delivered", "dead_letter"),
@@ -88,51 +89,50 @@ def _story(
         if task["status"] != "completed":
             raise DemoFailed(f"the task ended as {task['status']}: {task['error']}")
         tell("The task completed, and its notification reached the thread")
-        _read_thread(client, evidence)
+        _read_thread(http, evidence)
 
 
-def _start(gateway: DemoGateway, evidence: Evidence, tell: Tell) -> None:
+def _start(gateway: GatewayProcess, evidence: Evidence, tell: Tell) -> None:
     again = "again, on the same home, " if evidence.gateways else ""
     gateway.start()
-    assert gateway.process is not None
-    evidence.gateways.append({"pid": gateway.process.pid, "url": gateway.url})
-    tell(f"The gateway runs {again}at {gateway.url} (process {gateway.process.pid})")
+    evidence.gateways.append({"pid": gateway.pid, "url": gateway.url})
+    tell(f"The gateway runs {again}at {gateway.url} (process {gateway.pid})")
 
 
-def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> Any:
-    answer = client.post(path, json=body)
+def _post(http: httpx.Client, path: str, body: dict[str, Any]) -> Any:
+    answer = http.post(path, json=body)
     if answer.is_error:
         raise DemoFailed(f"POST {path} answered {answer.status_code}: {answer.text[:500]}")
     return answer.json()
 
 
-def _submit(client: httpx.Client, evidence: Evidence, *, folder: str | None, seconds: float) -> None:
-    evidence.thread_id = _post(client, "/api/threads", {})["thread_id"]
+def _submit(http: httpx.Client, evidence: Evidence, *, folder: str | None, seconds: float) -> None:
+    evidence.thread_id = _post(http, "/api/threads", {})["thread_id"]
     arguments: dict[str, Any] = {"seconds": seconds} | ({"folder": folder} if folder else {})
     calls = {"tool_calls": [{"name": "jobs_hash_folder", "args": arguments}]}
     _post(
-        client,
+        http,
         f"/api/threads/{evidence.thread_id}/runs/wait",
         {
             "assistant_id": "direct",
             "input": {"messages": [{"role": "user", "content": json.dumps(calls)}]},
         },
     )
-    tasks = client.get(f"/api/threads/{evidence.thread_id}/mcp-tasks").json()["items"]
+    tasks = http.get(f"/api/threads/{evidence.thread_id}/mcp-tasks").json()["items"]
     if len(tasks) != 1:
         raise DemoFailed(f"the thread has {len(tasks)} tasks instead of one")
     evidence.task_id = tasks[0]["task_id"]
 
 
 def _watch(
-    client: httpx.Client,
+    http: httpx.Client,
     evidence: Evidence,
     progress: Progress,
     *,
     until: Callable[[dict[str, Any], float], bool],
 ) -> dict[str, Any]:
     for gone in deadline(50, "what the demo waits for"):
-        task: dict[str, Any] = client.get(
+        task: dict[str, Any] = http.get(
             f"/api/threads/{evidence.thread_id}/mcp-tasks/{evidence.task_id}"
         ).json()
         progress(task, gone)
@@ -141,10 +141,10 @@ def _watch(
     raise AssertionError("unreachable")
 
 
-def _read_thread(client: httpx.Client, evidence: Evidence) -> None:
+def _read_thread(http: httpx.Client, evidence: Evidence) -> None:
     """The thread's messages that name the task, and the runs that brought them; exactly one each."""
     thread = f"/api/threads/{evidence.thread_id}"
-    messages = client.get(f"{thread}/state").json()["values"]["messages"]
+    messages = http.get(f"{thread}/state").json()["values"]["messages"]
     evidence.notification_messages = [
         _text(message["content"])
         for message in messages
@@ -152,7 +152,7 @@ def _read_thread(client: httpx.Client, evidence: Evidence) -> None:
     ]
     evidence.notification_runs = [
         run["run_id"]
-        for run in client.get(f"{thread}/runs").json()
+        for run in http.get(f"{thread}/runs").json()
         if run["metadata"].get("moorage_task_id") == evidence.task_id
     ]
     if len(evidence.notification_messages) != 1 or len(evidence.notification_runs) != 1:

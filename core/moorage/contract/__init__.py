@@ -12,6 +12,7 @@ from moorage.contract.credentials import (
     PRECEDENCE_USER_AUTH,
     Headers,
     Interceptor,
+    InterceptorRunner,
     InterceptorSpec,
     Next,
     ToolCall,
@@ -45,12 +46,21 @@ from moorage.contract.hosting import Authenticator, AuthenticatorSpec, AuthReque
 from moorage.contract.identity import CallContext, Principal
 from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
 from moorage.contract.markers import hookimpl, hookspec
-from moorage.contract.routing import RoutingHint, RoutingHintProvider, RoutingHintSpec
+from moorage.contract.redaction import Redactor
+from moorage.contract.routing import (
+    ROUTING_METADATA,
+    RoutingHint,
+    RoutingHintProvider,
+    RoutingHintSpec,
+    routing_prompt,
+)
 from moorage.contract.runs import (
+    DEFAULT_STREAM_MODES,
     Assistant,
     AssistantEvent,
     AssistantSpec,
     LaunchedRun,
+    MultitaskStrategy,
     RunContext,
     RunLauncher,
     RunOrigin,
@@ -58,6 +68,7 @@ from moorage.contract.runs import (
     RunStatus,
     RunValidator,
     RunValidatorSpec,
+    StreamMode,
     ThreadState,
 )
 from moorage.contract.sections import ConfigSection, SectionLevel
@@ -112,6 +123,7 @@ from moorage.contract.tasks import (
     TaskAnswer,
     TaskBinding,
     TaskDriver,
+    TaskDriverRegistry,
     TaskDriverSpec,
     TaskHandle,
     TaskRef,
@@ -135,12 +147,14 @@ __all__ = [
     "API_VERSION",
     "CLI_GROUP",
     "DEFAULT_SESSION_INIT_TIMEOUT_SECONDS",
+    "DEFAULT_STREAM_MODES",
     "PLUGIN_GROUP",
     "PRECEDENCE_HEADERS_FROM_CONTEXT",
     "PRECEDENCE_LOCAL",
     "PRECEDENCE_OAUTH",
     "PRECEDENCE_USER_AUTH",
     "PROJECT",
+    "ROUTING_METADATA",
     "AdmissionRejected",
     "AmbiguousName",
     "AnswerRecord",
@@ -175,6 +189,7 @@ __all__ = [
     "GatewayTool",
     "Headers",
     "Interceptor",
+    "InterceptorRunner",
     "InterceptorSpec",
     "InvalidAnswer",
     "KeyRepository",
@@ -187,6 +202,7 @@ __all__ = [
     "LifecycleSpec",
     "MemoRepository",
     "MoorageError",
+    "MultitaskStrategy",
     "NewTask",
     "Next",
     "NotFound",
@@ -200,6 +216,7 @@ __all__ = [
     "PluginTimeout",
     "Principal",
     "ProtocolViolation",
+    "Redactor",
     "RemoteTaskConflict",
     "RespondingDriver",
     "RoutingHint",
@@ -225,12 +242,14 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoreUnavailable",
+    "StreamMode",
     "SubmitCall",
     "SubmitRejected",
     "SubmittedTask",
     "TaskAnswer",
     "TaskBinding",
     "TaskDriver",
+    "TaskDriverRegistry",
     "TaskDriverSpec",
     "TaskFilter",
     "TaskHandle",
@@ -256,4 +275,5 @@ __all__ = [
     "check_header",
     "hookimpl",
     "hookspec",
+    "routing_prompt",
 ]

@@ -127,6 +127,19 @@ class Interceptor(Protocol):
         ...
 
 
+class InterceptorRunner(Protocol):
+    """The chain of all interceptors; a service of the gateway, for whoever calls servers."""
+
+    async def run(self, call: ToolCall, terminal: Next) -> ToolResult:
+        """Lead the call through the interceptors that concern it, and to ``terminal``.
+
+        Raises `CredentialDenied` where one refuses, `PluginError` where one misbehaves (PLUG-7), and what
+        ``terminal`` raises, unchanged. A `PluginError` carries ``sent`` in its ``__dict__``: false where
+        ``terminal`` certainly had no effect.
+        """
+        ...
+
+
 # Precedence: a higher one runs later (nearer to the server), so that what it writes wins (CRED-1).
 # The built-in values leave room between them (PLUG-3).
 PRECEDENCE_OAUTH = 1000

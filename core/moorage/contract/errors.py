@@ -138,11 +138,20 @@ class AmbiguousName(Conflict):
 
 
 class ServerUnavailable(MoorageError):
-    """An MCP server could not be reached, started, or asked within its time."""
+    """An MCP server could not be reached, started, or asked within its time.
 
-    def __init__(self, message: str, *, server: str) -> None:
+    ``sent`` is false where nothing can have reached the tool. ``http_status``: what the server answered
+    instead, where it was an HTTP error; 401 says that it did nothing and that the credential is to be
+    renewed (CRED-3).
+    """
+
+    def __init__(
+        self, message: str, *, server: str, sent: bool = True, http_status: int | None = None
+    ) -> None:
         super().__init__(f"server {server!r}: {message}")
         self.server = server
+        self.sent = sent
+        self.http_status = http_status
 
 
 class StoreUnavailable(MoorageError):

@@ -189,6 +189,14 @@ class TaskDriverSpec:
     section: str | None = None
 
 
+class TaskDriverRegistry(Protocol):
+    """The task drivers that this process has installed; a service of the gateway (TASK-15)."""
+
+    def drivers(self) -> Mapping[str, TaskDriver]:
+        """Driver name → driver."""
+        ...
+
+
 class TaskSubmitter(Protocol):
     """What a durable tool wrapper needs of the task runtime; a service of the gateway."""
 

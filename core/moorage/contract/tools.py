@@ -86,10 +86,11 @@ class ToolCaller(Protocol):
     ) -> ToolResult:
         """One call, never repeated.
 
-        The result is not checked against the tool's ``outputSchema``, and a reply that lacks ``content``
-        is returned as it is (TASK-23). Raises `ServerUnavailable` (with ``sent`` on its ``__dict__`` false
-        where nothing can have reached the server), `CredentialDenied`, `ProtocolViolation` for a reply
-        that is no tool result, `TimeoutError`.
+        The result is not checked against the tool's ``outputSchema``, a reply that lacks ``content`` is
+        returned as it is (TASK-23), and a JSON-RPC error is an ``is_error`` result. Raises
+        `ServerUnavailable` (with ``sent`` false where nothing can have reached the tool),
+        `CredentialDenied`, `ProtocolViolation` for a reply that is no tool result, `TimeoutError`,
+        `NotFound` for a server or a tool that may not be called.
         """
         ...
 
