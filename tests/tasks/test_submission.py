@@ -4,6 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clock import eventually
+from support.fake_driver import asking, completed, failed, hang, hang_stubbornly, working
+from support.memory_tasks import MemoryTasks
+from support.rig import ALICE, CONTEXT, Rig
+
 from moorage.contract import (
     CredentialDenied,
     ProtocolViolation,
@@ -17,10 +22,6 @@ from moorage.contract import (
     TransientDriverError,
 )
 from moorage.contract.errors import ConfigError, DriverError, PluginError, PluginTimeout
-from support.clock import eventually
-from support.fake_driver import asking, completed, failed, hang, hang_stubbornly, working
-from support.memory_tasks import MemoryTasks
-from support.rig import ALICE, CONTEXT, Rig
 
 
 async def only_row(repository: MemoryTasks) -> Any:

@@ -92,11 +92,14 @@ class Scheduler:
     async def run(self) -> None:
         """Poll until cancelled; survives whatever the repository raises."""
         self._waker.bind()
-        watch = asyncio.get_running_loop().create_task(self._pool.watch())
+        loop = asyncio.get_running_loop()
+        pulse = steadfast(self._beat, self._clock, self._trouble, "the replica's heartbeat")
+        beside = (loop.create_task(self._pool.watch()), loop.create_task(pulse))
         try:
             await steadfast(self._turn, self._clock, self._trouble, "the task scheduler")
         finally:
-            watch.cancel()
+            for task in beside:
+                task.cancel()
             await self._farewell()
 
     async def _turn(self) -> None:
@@ -114,6 +117,11 @@ class Scheduler:
             return
         rest = self._quiet_until - self._clock.monotonic() if self._room() else self._queue_patience()
         await self._waker.wait(rest)
+
+    async def _beat(self) -> None:
+        """Tasks that live in this replica's sessions stay with it while this goes on (TASK-19)."""
+        await self._repository.heartbeat(self._owner, self._plan.lease_seconds)
+        await self._clock.sleep(self._plan.lease_seconds / 3)
 
     # --- claiming
 
@@ -268,6 +276,7 @@ class Scheduler:
                     await self._write([finished.update for finished in self._finished])
                 if claims:
                     await self._repository.release(claims)
+                await self._repository.heartbeat(self._owner, 0)
 
     async def _claimed_late(self) -> Mapping[str, str]:
         if self._claiming is None:
