@@ -144,7 +144,7 @@ async def test_a_newer_event_replaces_an_undelivered_one_and_starts_afresh(rig: 
 
     async with rig.running(notifier=True):
         await rig.until(task_id, lambda task: task.notification_failure_count == 1)
-        rig.sink.script = [DeliveryOutcome(BUSY, retry_after_seconds=3_600)]
+        rig.sink.script = [DeliveryOutcome(BUSY, retry_after_seconds=60)]
         await rig.until(task_id, lambda task: task.status.terminal)
         rig.sink.script = [DELIVERED]
         row = await rig.until(task_id, lambda task: task.notification_status == "delivered")

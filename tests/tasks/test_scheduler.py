@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,8 @@ from support.rig import ALICE, Rig
 from moorage.contract import (
     ProtocolViolation,
     StoreUnavailable,
+    TaskRecord,
+    TaskRef,
     TaskSnapshot,
     TaskStatus,
     TransientDriverError,
@@ -64,7 +67,7 @@ async def test_transient_failures_back_off_to_the_cap_and_show_as_degraded(rig: 
 
     async with rig.running():
         for count in range(1, 11):
-            row = await rig.until(submitted.task_id, lambda task, n=count: task.poll_error_count == n)
+            row = await rig.until(submitted.task_id, _has(poll_error_count=count))
             assert row.next_poll_at is not None
             assert row.last_polled_at is not None
             waits.append((row.next_poll_at - row.last_polled_at).total_seconds())
@@ -168,7 +171,7 @@ async def test_input_required_is_polled_slowly_and_told_once_per_payload(rig: Ri
 
     async with rig.running():
         for moment in moments:
-            row = await rig.until(submitted.task_id, lambda task, at=moment: task.last_polled_at == at)
+            row = await rig.until(submitted.task_id, _has(last_polled_at=moment))
             versions.append(row.event_version)
 
     assert versions == [1, 1, 2, 2]
@@ -312,6 +315,29 @@ async def test_tasks_that_waited_too_long_for_a_free_place_are_given_back_unpoll
     assert len(rig.driver.polls) == 1
     for task in (stuck, waiting):
         assert (await rig.task(task.task_id)).poll_error_count == 0
+
+
+@pytest.mark.req("TASK-10", "PLUG-7")
+async def test_a_server_whose_calls_hang_does_not_starve_the_others(rig: Rig) -> None:
+    async def by_server(ref: TaskRef) -> TaskSnapshot:
+        return completed("fine") if ref.server == "healthy" else await hang()
+
+    rig.driver.on_poll["*"] = [by_server]
+    stuck = [await rig.submit(server="dead") for _ in range(30)]
+    settings = rig.settings
+
+    async with rig.running():
+        await eventually(lambda: rig.driver.under_way == settings.concurrency)
+        for _ in range(4):
+            late = await rig.submit(server="healthy")
+            began = rig.clock.monotonic()
+            await rig.until(late.task_id, lambda task: task.status.terminal, within=20)
+            if began:
+                assert rig.clock.monotonic() - began <= settings.poll_interval_seconds
+            await rig.clock.advance(settings.lease_seconds)
+
+    for each in stuck:
+        assert (await rig.task(each.task_id)).status == "working"
 
 
 @pytest.mark.req("TASK-6")
@@ -499,6 +525,10 @@ async def test_known_secrets_are_taken_out_of_stored_errors(
         row = await rig.until(submitted.task_id, lambda task: task.last_poll_error)
 
     assert row.last_poll_error == "401 for token ***"
+
+
+def _has(**fields: Any) -> Callable[[TaskRecord], bool]:
+    return lambda task: all(getattr(task, name) == value for name, value in fields.items())
 
 
 async def _raise(exc: BaseException) -> TaskSnapshot:

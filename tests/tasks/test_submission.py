@@ -290,7 +290,7 @@ async def test_where_the_remote_certainly_got_nothing_no_row_remains(
     rig: Rig, repository: MemoryTasks, error: Exception
 ) -> None:
     if isinstance(error, ServerUnavailable):
-        error.sent = False  # type: ignore[attr-defined]
+        error.sent = False
     rig.driver.on_submit = [error]
 
     with pytest.raises(type(error)) as raised:
