@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from support.clock import FakeClock
+from support.faulty_tasks import FaultyTasks
 from support.memory_tasks import MemoryTasks
 from support.rig import Rig
 
@@ -15,13 +16,13 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def repository(clock: FakeClock) -> MemoryTasks:
-    return MemoryTasks(clock)
+def repository(clock: FakeClock) -> FaultyTasks:
+    return FaultyTasks(MemoryTasks(clock))
 
 
 @pytest.fixture
-async def rig(repository: MemoryTasks, clock: FakeClock) -> AsyncIterator[Rig]:
-    rig = Rig(repository, clock)
+async def rig(repository: FaultyTasks, clock: FakeClock) -> AsyncIterator[Rig]:
+    rig = Rig(repository.as_repository, clock)
     yield rig
     await rig.service.aclose()
     left = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}

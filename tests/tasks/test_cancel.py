@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.clock import eventually
 from support.fake_driver import cancelled, completed, hang, hang_stubbornly, working
-from support.memory_tasks import MemoryTasks
+from support.faulty_tasks import FaultyTasks
 from support.rig import ALICE, CONTEXT, Rig
 
 from moorage.contract import (
@@ -184,13 +184,13 @@ async def test_a_binding_that_cannot_cancel_says_so_once_and_is_polled_on(rig: R
 
 @pytest.mark.req("TASK-17", "TASK-22")
 async def test_a_task_cancelled_while_it_is_being_submitted_is_cancelled_once_it_is_tracked(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     gate = asyncio.Event()
     repository.faults["record_handle"] = [gate.wait]
     call = asyncio.create_task(rig.submit())
     await eventually(lambda: repository.calls["record_handle"])
-    (task_id,) = repository.rows
+    task_id = (await repository.only_row()).task_id
 
     async with rig.running():
         await rig.service.cancel(ALICE, task_id)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 from support.clock import FakeClock, eventually
 from support.fake_driver import FakeDriver, completed, working
-from support.memory_tasks import MemoryTasks
+from support.faulty_tasks import FaultyTasks
 from support.rig import Rig
 
 
@@ -17,8 +17,10 @@ def driver() -> FakeDriver:
 
 
 @pytest.fixture
-def replicas(repository: MemoryTasks, clock: FakeClock, driver: FakeDriver) -> list[Rig]:
-    return [Rig(repository, clock, driver=driver, owner=f"replica-{number}") for number in (1, 2, 3)]
+def replicas(repository: FaultyTasks, clock: FakeClock, driver: FakeDriver) -> list[Rig]:
+    return [
+        Rig(repository.as_repository, clock, driver=driver, owner=f"replica-{number}") for number in (1, 2, 3)
+    ]
 
 
 @pytest.mark.req("TASK-19", "TASK-6")
@@ -65,7 +67,7 @@ async def test_a_session_bound_task_stays_with_its_replica_until_the_heartbeat_l
 
 @pytest.mark.req("TASK-19")
 async def test_a_dead_replicas_session_bound_tasks_are_taken_over_within_a_lease(
-    replicas: list[Rig], repository: MemoryTasks, driver: FakeDriver, clock: FakeClock
+    replicas: list[Rig], repository: FaultyTasks, driver: FakeDriver, clock: FakeClock
 ) -> None:
     holder, other, _ = replicas
     driver.on_poll["*"] = [completed("taken over")]

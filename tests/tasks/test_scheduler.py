@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from support.clock import FakeClock, eventually
 from support.fake_driver import asking, completed, failed, hang, hang_stubbornly, working
-from support.memory_tasks import MemoryTasks
+from support.faulty_tasks import FaultyTasks
 from support.rig import ALICE, Rig
 
 from moorage.contract import (
@@ -19,6 +19,7 @@ from moorage.contract import (
     TaskRef,
     TaskSnapshot,
     TaskStatus,
+    TaskUpdate,
     TransientDriverError,
 )
 from moorage.settings import TaskSettings
@@ -180,11 +181,11 @@ async def test_input_required_is_polled_slowly_and_told_once_per_payload(rig: Ri
 
 @pytest.mark.req("TASK-24")
 async def test_a_task_whose_driver_is_missing_keeps_its_state_and_comes_back_at_the_cap(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     submitted = await rig.submit()
     await rig.service.cancel(ALICE, submitted.task_id)
-    bare = Rig(repository, rig.clock)
+    bare = Rig(repository.as_repository, rig.clock)
     bare.drivers.clear()
 
     async with bare.running():
@@ -254,9 +255,9 @@ async def test_a_hanging_poll_ends_before_its_lease_and_holds_nobody_up(rig: Rig
 
 @pytest.mark.req("TASK-21", "TASK-25")
 async def test_no_more_polls_are_under_way_than_the_settings_allow(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock, settings=TaskSettings(concurrency=3))
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(concurrency=3))
     gate = asyncio.Event()
 
     async def wait(_: object) -> TaskSnapshot:
@@ -276,7 +277,7 @@ async def test_no_more_polls_are_under_way_than_the_settings_allow(
 
 
 @pytest.mark.req("TASK-21")
-async def test_what_is_due_is_drained_without_waiting_for_a_tick(rig: Rig, repository: MemoryTasks) -> None:
+async def test_what_is_due_is_drained_without_waiting_for_a_tick(rig: Rig, repository: FaultyTasks) -> None:
     rig.driver.on_poll["*"] = [working()]
     for _ in range(100):
         await rig.submit()
@@ -300,15 +301,15 @@ async def test_an_idle_scheduler_is_woken_by_a_submission(rig: Rig) -> None:
 
 @pytest.mark.req("TASK-6", "TASK-21")
 async def test_tasks_that_waited_too_long_for_a_free_place_are_given_back_unpolled(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock, settings=TaskSettings(concurrency=1))
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(concurrency=1))
     rig.driver.on_poll["*"] = [hang]
     stuck, waiting = await rig.submit(), await rig.submit()
     rig.scheduler._demand._least = 2
 
     async with rig.running():
-        await eventually(lambda: len(repository.leases) == 2)
+        await eventually(lambda: rig.driver.polls)
         await clock.drive(lambda: repository.calls["release"])
         assert clock.monotonic() <= rig.settings.lease_seconds * 0.16
 
@@ -341,40 +342,43 @@ async def test_a_server_whose_calls_hang_does_not_starve_the_others(rig: Rig) ->
 
 
 @pytest.mark.req("TASK-6")
-async def test_a_result_that_comes_after_its_lease_is_not_written(rig: Rig, repository: MemoryTasks) -> None:
+async def test_a_result_that_comes_after_its_lease_is_not_written(rig: Rig, repository: FaultyTasks) -> None:
     submitted = await rig.submit()
+    claims: list[Any] = []
 
     async def stall() -> None:
         # The process stood still, and another replica took over meanwhile.
         rig.clock.move(rig.settings.lease_seconds + 1)
-        await repository.claim("replica-2", limit=1, lease_seconds=120)
+        claims.extend(await rig.repository.claim("replica-2", limit=1, lease_seconds=120))
 
     rig.driver.on_poll["*"] = [completed("stale"), hang]
     repository.faults["apply"] = [stall]
 
     async with rig.running():
-        await eventually(lambda: repository.applied)
+        await eventually(lambda: repository.calls["claim"] > 2)
         row = await rig.task(submitted.task_id)
+        assert await repository.free() == set(), "the other replica's lease is untouched"
 
     assert row.status == "working"
-    assert submitted.task_id in repository.leases
+
+
+class PoisonRefused(FaultyTasks):
+    """A store that cannot take one particular value, and loses the whole batch over it."""
+
+    async def apply(self, updates: Sequence[TaskUpdate]) -> frozenset[str]:
+        if any(update.outcome and "poison" in (update.outcome.result_json or "") for update in updates):
+            raise ValueError("unsupported Unicode escape sequence")
+        return await self._inner.apply(updates)
 
 
 @pytest.mark.req("TASK-10")
 async def test_a_row_that_the_store_refuses_costs_its_siblings_nothing_and_is_recovered(
-    rig: Rig, repository: MemoryTasks
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
+    rig = Rig(PoisonRefused(repository.as_repository).as_repository, clock)
     rig.driver.on_poll["r1"] = [completed("poison"), completed("fine now")]
     rig.driver.on_poll["*"] = [completed("fine")]
     poisoned, sibling = await rig.submit(), await rig.submit()
-    apply = repository.apply
-
-    async def refuse_poison(updates: Any) -> frozenset[str]:
-        if any(update.outcome and "poison" in (update.outcome.result_json or "") for update in updates):
-            raise ValueError("unsupported Unicode escape sequence")
-        return await apply(updates)
-
-    repository.apply = refuse_poison  # type: ignore[method-assign]
 
     async with rig.running():
         row = await rig.until(sibling.task_id, lambda task: task.status.terminal)
@@ -386,7 +390,7 @@ async def test_a_row_that_the_store_refuses_costs_its_siblings_nothing_and_is_re
 
 @pytest.mark.req("TASK-10")
 async def test_the_scheduler_survives_a_store_in_trouble_and_says_so_once(
-    rig: Rig, repository: MemoryTasks, caplog: pytest.LogCaptureFixture
+    rig: Rig, repository: FaultyTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     rig.driver.on_poll["*"] = [completed("fine")]
     submitted = await rig.submit()
@@ -406,7 +410,7 @@ async def test_the_scheduler_survives_a_store_in_trouble_and_says_so_once(
 
 @pytest.mark.req("TASK-11")
 async def test_shutdown_loses_nothing_counts_nothing_and_gives_leases_back(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_poll["*"] = [hang]
     submitted = [await rig.submit() for _ in range(3)]
@@ -417,7 +421,7 @@ async def test_shutdown_loses_nothing_counts_nothing_and_gives_leases_back(
     for each in submitted:
         row = await rig.task(each.task_id)
         assert (row.status, row.poll_error_count, row.last_polled_at) == ("working", 0, None)
-    assert repository.leases == {}
+    assert await repository.free() == {each.task_id for each in submitted}
 
 
 @pytest.mark.req("TASK-11")
@@ -446,7 +450,7 @@ async def test_shutdown_is_bounded_with_a_driver_that_never_lets_go(rig: Rig) ->
 
 
 @pytest.mark.req("TASK-11")
-async def test_results_that_were_in_hand_at_shutdown_are_written(rig: Rig, repository: MemoryTasks) -> None:
+async def test_results_that_were_in_hand_at_shutdown_are_written(rig: Rig, repository: FaultyTasks) -> None:
     rig.driver.on_poll["*"] = [completed("fine")]
     submitted = await rig.submit()
     blocked = asyncio.Event()
@@ -459,8 +463,8 @@ async def test_results_that_were_in_hand_at_shutdown_are_written(rig: Rig, repos
 
 
 @pytest.mark.req("TASK-11")
-async def test_a_claim_that_lands_during_shutdown_is_given_back(rig: Rig, repository: MemoryTasks) -> None:
-    await rig.submit()
+async def test_a_claim_that_lands_during_shutdown_is_given_back(rig: Rig, repository: FaultyTasks) -> None:
+    task_id = (await rig.submit()).task_id
     release = asyncio.Event()
     repository.faults["claim"] = [release.wait]
 
@@ -469,12 +473,12 @@ async def test_a_claim_that_lands_during_shutdown_is_given_back(rig: Rig, reposi
         asyncio.get_running_loop().call_later(0.05, release.set)
 
     assert repository.calls["release"] == 1
-    assert repository.leases == {}
+    assert await repository.free() == {task_id}
 
 
 @pytest.mark.req("TASK-10", "TASK-19")
 async def test_a_killed_replicas_tasks_are_taken_over_within_one_lease(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     submitted = await rig.submit()
     await repository.claim("dead-replica", limit=5, lease_seconds=rig.settings.lease_seconds)
@@ -514,9 +518,9 @@ async def test_errors_are_stored_bounded(rig: Rig) -> None:
 
 @pytest.mark.req("CRED-9")
 async def test_known_secrets_are_taken_out_of_stored_errors(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock)
+    rig = Rig(repository.as_repository, clock)
     rig.scheduler._visitor._asker._redact = lambda text: text.replace("hunter2-secret", "***")
     rig.driver.on_poll["*"] = [TransientDriverError("401 for token hunter2-secret")]
     submitted = await rig.submit()
