@@ -39,6 +39,55 @@ async def test_a_cancel_is_recorded_first_and_performed_by_the_poller(rig: Rig) 
     assert (row.cancel_attempt_count, row.last_cancel_error, row.event_kind) == (1, None, "terminal")
 
 
+@pytest.mark.req("TASK-17", "TASK-21")
+async def test_a_cancel_is_performed_without_waiting_for_the_next_poll(rig: Rig) -> None:
+    rig.driver.on_poll["*"] = [working(poll_after_seconds=3_600)]
+    submitted = await rig.submit()
+
+    async with rig.running():
+        await rig.until(submitted.task_id, lambda task: task.last_polled_at)
+        await eventually(lambda: rig.clock.sleeping >= 2)
+        before = rig.clock.monotonic()
+        await rig.service.cancel(ALICE, submitted.task_id)
+        await eventually(lambda: rig.driver.cancels)
+
+    assert rig.clock.monotonic() == before
+
+
+@pytest.mark.req("TASK-17")
+async def test_of_two_terminal_replies_at_once_the_polls_counts(rig: Rig) -> None:
+    gate = asyncio.Event()
+
+    async def late(reply: TaskSnapshot) -> TaskSnapshot:
+        await gate.wait()
+        return reply
+
+    rig.driver.on_poll["*"] = [lambda ref: late(completed("made it"))]
+    rig.driver.on_cancel["*"] = [lambda ref: late(cancelled())]
+    submitted = await rig.submit()
+    await rig.service.cancel(ALICE, submitted.task_id)
+
+    async with rig.running():
+        await eventually(lambda: rig.driver.under_way == 2)
+        gate.set()
+        row = await rig.until(submitted.task_id, lambda task: task.status.terminal)
+
+    assert (row.status, row.result) == ("completed", "made it")
+
+
+@pytest.mark.req("TASK-17", "TASK-8")
+async def test_a_poll_error_is_recorded_in_time_while_a_cancel_hangs(rig: Rig) -> None:
+    rig.driver.on_cancel["*"] = [hang]
+    rig.driver.on_poll["*"] = [TransientDriverError("no route")]
+    submitted = await rig.submit()
+    await rig.service.cancel(ALICE, submitted.task_id)
+
+    async with rig.running():
+        row = await rig.until(submitted.task_id, lambda task: task.poll_error_count)
+        assert rig.clock.monotonic() <= 6
+        assert row.last_poll_error == "no route"
+
+
 @pytest.mark.req("TASK-17")
 async def test_repeating_a_request_and_cancelling_what_is_over_change_nothing(rig: Rig) -> None:
     submitted = await rig.submit()

@@ -179,6 +179,19 @@ async def test_input_required_is_polled_slowly_and_told_once_per_payload(rig: Ri
     assert row.input_required == {"question": "really?"}
 
 
+@pytest.mark.req("NOTE-1")
+async def test_a_known_request_is_no_news_after_the_tracking_was_degraded_in_between(rig: Rig) -> None:
+    question, error = asking({"question": "which?"}), TransientDriverError("no route")
+    rig.driver.on_poll["*"] = [question, error, error, error, question, hang]
+    submitted = await rig.submit()
+
+    async with rig.running():
+        await rig.until(submitted.task_id, _has(tracking_degraded=True, event_version=2))
+        row = await rig.until(submitted.task_id, _has(tracking_degraded=False))
+
+    assert (row.status, row.event_version) == ("input_required", 2)
+
+
 @pytest.mark.req("TASK-24")
 async def test_a_task_whose_driver_is_missing_keeps_its_state_and_comes_back_at_the_cap(
     rig: Rig, repository: FaultyTasks

@@ -390,6 +390,7 @@ async def test_a_caller_that_leaves_before_anything_was_sent_leaves_no_row(
     stored.set()
     await rig.clock.drive(call.done)
 
+    assert repository.calls["discard_intent"] == 1
     assert call.cancelled()
     assert rig.driver.submits == []
     assert await repository.rows() == []
