@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -302,6 +303,31 @@ async def test_what_is_due_is_drained_without_waiting_for_a_tick(rig: Rig, repos
     assert sorted(rig.driver.polls) == sorted(f"r{n}" for n in range(1, 101)), "each of them once"
 
 
+@pytest.mark.req("TASK-21", "TASK-25")
+async def test_polls_come_at_the_interval_that_is_set(repository: FaultyTasks, clock: FakeClock) -> None:
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(poll_interval_seconds=0.5))
+    await rig.submit()
+
+    async with rig.running():
+        await clock.drive(lambda: len(rig.driver.polls) == 5)
+
+    assert clock.monotonic() == pytest.approx(2)
+
+
+@pytest.mark.req("TASK-6", "PLUG-7")
+async def test_a_call_that_never_lets_go_keeps_no_place(repository: FaultyTasks, clock: FakeClock) -> None:
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(concurrency=1))
+    let_go = asyncio.Event()
+    rig.driver.on_poll["*"] = [_never(let_go), completed("fine")]
+    first, second = await rig.submit(), await rig.submit(server="other")
+
+    async with rig.running():
+        await eventually(lambda: rig.driver.polls)
+        for each in (first, second):
+            await rig.until(each.task_id, lambda task: task.last_polled_at)
+        let_go.set()
+
+
 @pytest.mark.req("TASK-21")
 async def test_an_idle_scheduler_is_woken_by_a_submission(rig: Rig) -> None:
     async with rig.running():
@@ -440,16 +466,7 @@ async def test_shutdown_loses_nothing_counts_nothing_and_gives_leases_back(
 @pytest.mark.req("TASK-11")
 async def test_shutdown_is_bounded_with_a_driver_that_never_lets_go(rig: Rig) -> None:
     let_go = asyncio.Event()
-
-    async def never(_: object) -> TaskSnapshot:
-        while not let_go.is_set():
-            try:
-                await let_go.wait()
-            except asyncio.CancelledError:
-                continue
-        return working()
-
-    rig.driver.on_poll["*"] = [never]
+    rig.driver.on_poll["*"] = [_never(let_go)]
     await rig.submit()
     loop = asyncio.get_running_loop()
 
@@ -546,6 +563,18 @@ async def test_known_secrets_are_taken_out_of_stored_errors(
 
 def _has(**fields: Any) -> Callable[[TaskRecord], bool]:
     return lambda task: all(getattr(task, name) == value for name, value in fields.items())
+
+
+def _never(let_go: asyncio.Event) -> Callable[[object], Awaitable[TaskSnapshot]]:
+    """A call that ignores every cancellation until it may end."""
+
+    async def call(_: object) -> TaskSnapshot:
+        while not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return working()
+
+    return call
 
 
 async def _raise(exc: BaseException) -> TaskSnapshot:
