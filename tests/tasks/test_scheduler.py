@@ -129,6 +129,7 @@ async def test_a_remote_that_breaks_the_contract_fails_the_task_for_good(
     assert (row.status, row.error_code) == ("failed", "protocol_violation")
     assert row.error is not None
     assert named in row.error
+    assert "'files'" in row.error
     assert len(rig.driver.polls) == 1
     assert row.event_kind == "terminal"
 
@@ -530,6 +531,29 @@ async def test_starting_and_stopping_many_times_leaves_no_task_behind(rig: Rig) 
         async with rig.running(notifier=True):
             await asyncio.sleep(0)
     # The fixture fails the test for any task that is still there.
+
+
+async def test_finished_tasks_are_deleted_after_their_retention_and_never_without_one(
+    repository: FaultyTasks, clock: FakeClock
+) -> None:
+    keeps = Rig(repository.as_repository, clock)
+    keeps.driver.on_submit = [completed("done")]
+    over = await keeps.submit()
+    keeps.driver.on_submit = [working(poll_after_seconds=86_400)]
+    under_way = await keeps.submit()
+    async with keeps.running(notifier=True):
+        await keeps.until(over.task_id, lambda task: task.notification_status == "delivered")
+    clock.move(3 * 86_400)
+
+    async with keeps.running():
+        await eventually(lambda: clock.sleeping >= 2)
+    assert len(await repository.rows()) == 2
+
+    purges = Rig(repository.as_repository, clock, settings=TaskSettings(retention_days=2))
+    async with purges.running():
+        await eventually(lambda: repository.calls["purge"])
+        await clock.advance(1)
+    assert [row.task_id for row in await repository.rows()] == [under_way.task_id]
 
 
 @pytest.mark.req("BOUND-1")

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from moorage.contract.clock import Clock
 from moorage.contract.errors import StoreUnavailable
@@ -17,6 +18,7 @@ from moorage.tasks.demand import Demand
 from moorage.tasks.drivers import NamedDriver
 from moorage.tasks.judge import Judge
 from moorage.tasks.pool import Pool
+from moorage.tasks.retention import Retention
 from moorage.tasks.shares import ServerShares
 from moorage.tasks.steadfast import steadfast
 from moorage.tasks.text import describe
@@ -80,6 +82,8 @@ class Scheduler:
         self._shares = ServerShares(clock, settings.concurrency)
         self._pool: Pool[_Finished] = Pool(clock, settings.concurrency, self._take)
         self._demand = Demand(clock, settings.concurrency, _MOST_CLAIMED)
+        days = settings.retention_days
+        self._retention = None if days is None else Retention(repository, clock, days)
         self._trouble = Backoff(0.5, min(30.0, settings.backoff_cap_seconds), jitter)
         self._waker = Waker(clock)
         self._queue: deque[_Leased] = deque()
@@ -100,9 +104,7 @@ class Scheduler:
     async def run(self) -> None:
         """Poll until cancelled; survives whatever the repository raises."""
         self._waker.bind()
-        loop = asyncio.get_running_loop()
-        pulse = steadfast(self._beat, self._clock, self._trouble, "the replica's heartbeat")
-        beside = (loop.create_task(self._pool.watch()), loop.create_task(pulse))
+        beside = [asyncio.get_running_loop().create_task(work) for work in self._beside()]
         try:
             await steadfast(self._turn, self._clock, self._trouble, "the task scheduler")
         finally:
@@ -126,6 +128,12 @@ class Scheduler:
             return
         rest = self._quiet_until - self._clock.monotonic() if self._room() else self._queue_patience()
         await self._waker.wait(rest)
+
+    def _beside(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self._pool.watch()
+        yield steadfast(self._beat, self._clock, self._trouble, "the replica's heartbeat")
+        if self._retention is not None:
+            yield steadfast(self._retention.turn, self._clock, self._trouble, "the retention of tasks")
 
     async def _beat(self) -> None:
         """Tasks that live in this replica's sessions stay with it while this goes on (TASK-19)."""

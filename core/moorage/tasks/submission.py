@@ -31,6 +31,7 @@ from moorage.tasks.drivers import (
     check_remote_id,
     checked_snapshot,
     contained,
+    violation_text,
 )
 from moorage.tasks.text import bounded_error, describe
 from moorage.tasks.timing import LeasePlan, capped_hint
@@ -291,6 +292,8 @@ class Submission:
         if not isinstance(exc, MoorageError):
             # A database's own message may quote the statement's values.
             return f"the submission could not be recorded ({type(exc).__name__})"
+        if isinstance(exc, ProtocolViolation):
+            return self._ports.redact(violation_text(exc, self._call.server))
         return self._ports.redact(bounded_error(exc) if str(exc) else describe(exc))
 
 

@@ -286,6 +286,19 @@ class MemoryTasks:
             moments.append(lease.until if lease is not None and lease.until > now else at)
         return min(moments, default=None)
 
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        await asyncio.sleep(0)
+        old = [
+            row.task_id
+            for row in self.rows.values()
+            if row.finished_at is not None
+            and row.finished_at < finished_before
+            and row.notification_status != "pending"
+        ][:limit]
+        for task_id in old:
+            del self.rows[task_id]
+        return len(old)
+
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
         for task_id in list(self.notify_at):
             row = self.rows[task_id]
