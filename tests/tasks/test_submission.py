@@ -58,7 +58,7 @@ async def test_a_submit_that_is_already_terminal_is_stored_so_and_never_polled(r
     assert rig.sink.seen[0].result == {"files": 3}
 
 
-@pytest.mark.req("TASK-13")
+@pytest.mark.req("TASK-12", "TASK-13")
 async def test_a_submit_that_requires_input_at_once_wants_attention(rig: Rig) -> None:
     rig.driver.on_submit = [asking({"question": "which?"})]
 
@@ -66,6 +66,8 @@ async def test_a_submit_that_requires_input_at_once_wants_attention(rig: Rig) ->
 
     assert (row.status, row.event_kind, row.event_version) == ("input_required", "input_required", 1)
     assert row.input_required == {"question": "which?"}
+    assert row.next_poll_at is not None
+    assert (row.next_poll_at - rig.clock.now()).total_seconds() == 60
 
 
 @pytest.mark.req("TASK-4")
