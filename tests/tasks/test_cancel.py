@@ -250,6 +250,7 @@ async def test_a_task_cancelled_while_it_is_being_submitted_is_cancelled_once_it
 @pytest.mark.req("API-2", "TASK-20")
 async def test_somebody_elses_task_is_not_found_and_administrators_see_all(rig: Rig) -> None:
     mine = await rig.submit()
+    await rig.clock.advance(1)
     theirs = await rig.submit(context=CallContext(principal=BOB, thread_id="t2"))
 
     for call in (rig.service.get, rig.service.cancel):

@@ -20,6 +20,8 @@ class FaultyTasks:
         self._inner = inner
         self.faults: dict[str, list[Any]] = defaultdict(list)
         self.calls: dict[str, int] = defaultdict(int)
+        self.under_way = 0
+        """Calls that ``inner`` is working on."""
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
@@ -37,7 +39,11 @@ class FaultyTasks:
             raise fault
         if fault is not None:
             await fault()
-        return await method(*arguments, **options)
+        self.under_way += 1
+        try:
+            return await method(*arguments, **options)
+        finally:
+            self.under_way -= 1
 
     @property
     def as_repository(self) -> TaskRepository:

@@ -135,11 +135,13 @@ class Replica(Generic[C]):
         while not await look():
             if loop.time() > deadline:
                 raise AssertionError(f"the task did not get there in time; last seen: {seen[-1]}")
-            await asyncio.sleep(0.01)
+            if not isinstance(self.clock, FakeClock):
+                await asyncio.sleep(0.01)
+                continue
+            await self.clock.settle()
             if await look():
                 break
-            if isinstance(self.clock, FakeClock) and (ahead := self.clock.next_wake_seconds) is not None:
-                await self.clock.advance(ahead)
+            await self.clock.step()
         return seen[-1]
 
     @asynccontextmanager
