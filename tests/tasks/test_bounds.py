@@ -102,7 +102,7 @@ def test_structures_without_an_end_are_a_protocol_failure() -> None:
 @pytest.mark.req("BOUND-2")
 def test_an_artifact_must_be_an_object() -> None:
     with pytest.raises(ProtocolViolation, match="result_artifact must be an object"):
-        to_outcome(done(result_artifact=["a"]), SETTINGS)  # type: ignore[arg-type]
+        to_outcome(done(result_artifact=["a"]), SETTINGS)
 
 
 def test_mappings_of_any_kind_are_objects() -> None:

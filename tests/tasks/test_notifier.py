@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.clock import FakeClock, eventually
 from support.fake_driver import asking, completed, hang, hang_stubbornly, working
-from support.memory_tasks import MemoryTasks
+from support.faulty_tasks import FaultyTasks
 from support.rig import FakeSink, Rig
 
 from moorage.contract import AttentionKind, DeliveryOutcome, DeliveryState, StoreUnavailable
@@ -70,9 +70,9 @@ async def test_a_sinks_wish_to_wait_is_granted_where_it_makes_sense(
 
 @pytest.mark.req("NOTE-2", "NOTE-3")
 async def test_recorded_failures_change_the_attempt_back_off_and_end_after_five(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock, settings=TaskSettings(backoff_cap_seconds=20))
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(backoff_cap_seconds=20))
     rig.sink.script = [DeliveryOutcome(FAILED, "the run failed")]
     task_id = await finished_task(rig)
 
@@ -144,7 +144,7 @@ async def test_a_newer_event_replaces_an_undelivered_one_and_starts_afresh(rig: 
 
     async with rig.running(notifier=True):
         await rig.until(task_id, lambda task: task.notification_failure_count == 1)
-        rig.sink.script = [DeliveryOutcome(BUSY, retry_after_seconds=3_600)]
+        rig.sink.script = [DeliveryOutcome(BUSY, retry_after_seconds=60)]
         await rig.until(task_id, lambda task: task.status.terminal)
         rig.sink.script = [DELIVERED]
         row = await rig.until(task_id, lambda task: task.notification_status == "delivered")
@@ -188,7 +188,7 @@ async def test_the_same_event_is_not_sent_twice(rig: Rig) -> None:
 
 @pytest.mark.req("NOTE-2", "TASK-11")
 async def test_a_stop_during_a_delivery_counts_nothing_and_the_next_replica_asks_with_the_same_id(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.sink.script = [hang]
     task_id = await finished_task(rig)
@@ -196,7 +196,7 @@ async def test_a_stop_during_a_delivery_counts_nothing_and_the_next_replica_asks
         await eventually(lambda: rig.sink.seen)
     stopped = await rig.task(task_id)
 
-    heir = Rig(repository, rig.clock, owner="replica-2")
+    heir = Rig(repository.as_repository, rig.clock, owner="replica-2")
     async with heir.running(notifier=True):
         await heir.until(task_id, lambda task: task.notification_status == "delivered")
 
@@ -207,7 +207,7 @@ async def test_a_stop_during_a_delivery_counts_nothing_and_the_next_replica_asks
 
 @pytest.mark.req("NOTE-2", "TASK-19")
 async def test_a_crash_between_delivery_and_bookkeeping_repeats_the_same_id(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     task_id = await finished_task(rig)
     # What a replica that was killed after its sink had accepted leaves behind.
@@ -236,10 +236,10 @@ async def test_a_hanging_delivery_holds_no_other_up(rig: Rig) -> None:
 
 @pytest.mark.req("NOTE-4", "PLUG-7")
 async def test_other_sinks_are_told_once_and_change_nothing(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
     bad, flaky, fine = FakeSink(RuntimeError("broken")), FakeSink(FAILED, BUSY, DELIVERED), FakeSink()
-    rig = Rig(repository, clock, others={"bad": bad, "flaky": flaky, "fine": fine})
+    rig = Rig(repository.as_repository, clock, others={"bad": bad, "flaky": flaky, "fine": fine})
     rig.sink.script = [PENDING, PENDING, DELIVERED]
     task_id = await finished_task(rig)
 
@@ -255,7 +255,7 @@ async def test_other_sinks_are_told_once_and_change_nothing(
 
 
 @pytest.mark.req("TASK-10")
-async def test_the_notifier_survives_a_store_in_trouble(rig: Rig, repository: MemoryTasks) -> None:
+async def test_the_notifier_survives_a_store_in_trouble(rig: Rig, repository: FaultyTasks) -> None:
     task_id = await finished_task(rig)
     repository.faults["claim_notifications"] = [StoreUnavailable("gone")]
     repository.faults["apply_notification"] = [StoreUnavailable("gone"), RuntimeError("bug")]

@@ -2,20 +2,25 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from support.clock import FakeClock, eventually
 from support.fake_driver import asking, completed, failed, hang, hang_stubbornly, working
-from support.memory_tasks import MemoryTasks
+from support.faulty_tasks import FaultyTasks
 from support.rig import ALICE, Rig
 
 from moorage.contract import (
     ProtocolViolation,
     StoreUnavailable,
+    TaskRecord,
+    TaskRef,
     TaskSnapshot,
     TaskStatus,
+    TaskUpdate,
     TransientDriverError,
 )
 from moorage.settings import TaskSettings
@@ -64,7 +69,7 @@ async def test_transient_failures_back_off_to_the_cap_and_show_as_degraded(rig: 
 
     async with rig.running():
         for count in range(1, 11):
-            row = await rig.until(submitted.task_id, lambda task, n=count: task.poll_error_count == n)
+            row = await rig.until(submitted.task_id, _has(poll_error_count=count))
             assert row.next_poll_at is not None
             assert row.last_polled_at is not None
             waits.append((row.next_poll_at - row.last_polled_at).total_seconds())
@@ -124,6 +129,7 @@ async def test_a_remote_that_breaks_the_contract_fails_the_task_for_good(
     assert (row.status, row.error_code) == ("failed", "protocol_violation")
     assert row.error is not None
     assert named in row.error
+    assert "'files'" in row.error
     assert len(rig.driver.polls) == 1
     assert row.event_kind == "terminal"
 
@@ -168,20 +174,33 @@ async def test_input_required_is_polled_slowly_and_told_once_per_payload(rig: Ri
 
     async with rig.running():
         for moment in moments:
-            row = await rig.until(submitted.task_id, lambda task, at=moment: task.last_polled_at == at)
+            row = await rig.until(submitted.task_id, _has(last_polled_at=moment))
             versions.append(row.event_version)
 
     assert versions == [1, 1, 2, 2]
     assert row.input_required == {"question": "really?"}
 
 
+@pytest.mark.req("NOTE-1")
+async def test_a_known_request_is_no_news_after_the_tracking_was_degraded_in_between(rig: Rig) -> None:
+    question, error = asking({"question": "which?"}), TransientDriverError("no route")
+    rig.driver.on_poll["*"] = [question, error, error, error, question, hang]
+    submitted = await rig.submit()
+
+    async with rig.running():
+        await rig.until(submitted.task_id, _has(tracking_degraded=True, event_version=2))
+        row = await rig.until(submitted.task_id, _has(tracking_degraded=False))
+
+    assert (row.status, row.event_version) == ("input_required", 2)
+
+
 @pytest.mark.req("TASK-24")
 async def test_a_task_whose_driver_is_missing_keeps_its_state_and_comes_back_at_the_cap(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     submitted = await rig.submit()
     await rig.service.cancel(ALICE, submitted.task_id)
-    bare = Rig(repository, rig.clock)
+    bare = Rig(repository.as_repository, rig.clock)
     bare.drivers.clear()
 
     async with bare.running():
@@ -251,9 +270,9 @@ async def test_a_hanging_poll_ends_before_its_lease_and_holds_nobody_up(rig: Rig
 
 @pytest.mark.req("TASK-21", "TASK-25")
 async def test_no_more_polls_are_under_way_than_the_settings_allow(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock, settings=TaskSettings(concurrency=3))
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(concurrency=3))
     gate = asyncio.Event()
 
     async def wait(_: object) -> TaskSnapshot:
@@ -273,7 +292,7 @@ async def test_no_more_polls_are_under_way_than_the_settings_allow(
 
 
 @pytest.mark.req("TASK-21")
-async def test_what_is_due_is_drained_without_waiting_for_a_tick(rig: Rig, repository: MemoryTasks) -> None:
+async def test_what_is_due_is_drained_without_waiting_for_a_tick(rig: Rig, repository: FaultyTasks) -> None:
     rig.driver.on_poll["*"] = [working()]
     for _ in range(100):
         await rig.submit()
@@ -283,6 +302,31 @@ async def test_what_is_due_is_drained_without_waiting_for_a_tick(rig: Rig, repos
 
     assert rig.clock.monotonic() == 0
     assert sorted(rig.driver.polls) == sorted(f"r{n}" for n in range(1, 101)), "each of them once"
+
+
+@pytest.mark.req("TASK-21", "TASK-25")
+async def test_polls_come_at_the_interval_that_is_set(repository: FaultyTasks, clock: FakeClock) -> None:
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(poll_interval_seconds=0.5))
+    await rig.submit()
+
+    async with rig.running():
+        await clock.drive(lambda: len(rig.driver.polls) == 5)
+
+    assert clock.monotonic() == pytest.approx(2)
+
+
+@pytest.mark.req("TASK-6", "PLUG-7")
+async def test_a_call_that_never_lets_go_keeps_no_place(repository: FaultyTasks, clock: FakeClock) -> None:
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(concurrency=1))
+    let_go = asyncio.Event()
+    rig.driver.on_poll["*"] = [_never(let_go), completed("fine")]
+    first, second = await rig.submit(), await rig.submit(server="other")
+
+    async with rig.running():
+        await eventually(lambda: rig.driver.polls)
+        for each in (first, second):
+            await rig.until(each.task_id, lambda task: task.last_polled_at)
+        let_go.set()
 
 
 @pytest.mark.req("TASK-21")
@@ -297,15 +341,15 @@ async def test_an_idle_scheduler_is_woken_by_a_submission(rig: Rig) -> None:
 
 @pytest.mark.req("TASK-6", "TASK-21")
 async def test_tasks_that_waited_too_long_for_a_free_place_are_given_back_unpolled(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock, settings=TaskSettings(concurrency=1))
+    rig = Rig(repository.as_repository, clock, settings=TaskSettings(concurrency=1))
     rig.driver.on_poll["*"] = [hang]
     stuck, waiting = await rig.submit(), await rig.submit()
     rig.scheduler._demand._least = 2
 
     async with rig.running():
-        await eventually(lambda: len(repository.leases) == 2)
+        await eventually(lambda: rig.driver.polls)
         await clock.drive(lambda: repository.calls["release"])
         assert clock.monotonic() <= rig.settings.lease_seconds * 0.16
 
@@ -314,41 +358,67 @@ async def test_tasks_that_waited_too_long_for_a_free_place_are_given_back_unpoll
         assert (await rig.task(task.task_id)).poll_error_count == 0
 
 
+@pytest.mark.req("TASK-10", "PLUG-7")
+async def test_a_server_whose_calls_hang_does_not_starve_the_others(rig: Rig) -> None:
+    async def by_server(ref: TaskRef) -> TaskSnapshot:
+        return completed("fine") if ref.server == "healthy" else await hang()
+
+    rig.driver.on_poll["*"] = [by_server]
+    stuck = [await rig.submit(server="dead") for _ in range(30)]
+    settings = rig.settings
+
+    async with rig.running():
+        await eventually(lambda: rig.driver.under_way == settings.concurrency)
+        for _ in range(4):
+            late = await rig.submit(server="healthy")
+            began = rig.clock.monotonic()
+            await rig.until(late.task_id, lambda task: task.status.terminal, within=20)
+            if began:
+                assert rig.clock.monotonic() - began <= settings.poll_interval_seconds
+            await rig.clock.advance(settings.lease_seconds)
+
+    for each in stuck:
+        assert (await rig.task(each.task_id)).status == "working"
+
+
 @pytest.mark.req("TASK-6")
-async def test_a_result_that_comes_after_its_lease_is_not_written(rig: Rig, repository: MemoryTasks) -> None:
+async def test_a_result_that_comes_after_its_lease_is_not_written(rig: Rig, repository: FaultyTasks) -> None:
     submitted = await rig.submit()
+    claims: list[Any] = []
 
     async def stall() -> None:
         # The process stood still, and another replica took over meanwhile.
         rig.clock.move(rig.settings.lease_seconds + 1)
-        await repository.claim("replica-2", limit=1, lease_seconds=120)
+        claims.extend(await rig.repository.claim("replica-2", limit=1, lease_seconds=120))
 
     rig.driver.on_poll["*"] = [completed("stale"), hang]
     repository.faults["apply"] = [stall]
 
     async with rig.running():
-        await eventually(lambda: repository.applied)
+        await eventually(lambda: repository.calls["claim"] > 2)
         row = await rig.task(submitted.task_id)
+        assert await repository.free() == set(), "the other replica's lease is untouched"
 
     assert row.status == "working"
-    assert submitted.task_id in repository.leases
+
+
+class PoisonRefused(FaultyTasks):
+    """A store that cannot take one particular value, and loses the whole batch over it."""
+
+    async def apply(self, updates: Sequence[TaskUpdate]) -> frozenset[str]:
+        if any(update.outcome and "poison" in (update.outcome.result_json or "") for update in updates):
+            raise ValueError("unsupported Unicode escape sequence")
+        return await self._inner.apply(updates)
 
 
 @pytest.mark.req("TASK-10")
 async def test_a_row_that_the_store_refuses_costs_its_siblings_nothing_and_is_recovered(
-    rig: Rig, repository: MemoryTasks
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
+    rig = Rig(PoisonRefused(repository.as_repository).as_repository, clock)
     rig.driver.on_poll["r1"] = [completed("poison"), completed("fine now")]
     rig.driver.on_poll["*"] = [completed("fine")]
     poisoned, sibling = await rig.submit(), await rig.submit()
-    apply = repository.apply
-
-    async def refuse_poison(updates: Any) -> frozenset[str]:
-        if any(update.outcome and "poison" in (update.outcome.result_json or "") for update in updates):
-            raise ValueError("unsupported Unicode escape sequence")
-        return await apply(updates)
-
-    repository.apply = refuse_poison  # type: ignore[method-assign]
 
     async with rig.running():
         row = await rig.until(sibling.task_id, lambda task: task.status.terminal)
@@ -360,7 +430,7 @@ async def test_a_row_that_the_store_refuses_costs_its_siblings_nothing_and_is_re
 
 @pytest.mark.req("TASK-10")
 async def test_the_scheduler_survives_a_store_in_trouble_and_says_so_once(
-    rig: Rig, repository: MemoryTasks, caplog: pytest.LogCaptureFixture
+    rig: Rig, repository: FaultyTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     rig.driver.on_poll["*"] = [completed("fine")]
     submitted = await rig.submit()
@@ -380,7 +450,7 @@ async def test_the_scheduler_survives_a_store_in_trouble_and_says_so_once(
 
 @pytest.mark.req("TASK-11")
 async def test_shutdown_loses_nothing_counts_nothing_and_gives_leases_back(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_poll["*"] = [hang]
     submitted = [await rig.submit() for _ in range(3)]
@@ -391,22 +461,13 @@ async def test_shutdown_loses_nothing_counts_nothing_and_gives_leases_back(
     for each in submitted:
         row = await rig.task(each.task_id)
         assert (row.status, row.poll_error_count, row.last_polled_at) == ("working", 0, None)
-    assert repository.leases == {}
+    assert await repository.free() == {each.task_id for each in submitted}
 
 
 @pytest.mark.req("TASK-11")
 async def test_shutdown_is_bounded_with_a_driver_that_never_lets_go(rig: Rig) -> None:
     let_go = asyncio.Event()
-
-    async def never(_: object) -> TaskSnapshot:
-        while not let_go.is_set():
-            try:
-                await let_go.wait()
-            except asyncio.CancelledError:
-                continue
-        return working()
-
-    rig.driver.on_poll["*"] = [never]
+    rig.driver.on_poll["*"] = [_never(let_go)]
     await rig.submit()
     loop = asyncio.get_running_loop()
 
@@ -420,7 +481,7 @@ async def test_shutdown_is_bounded_with_a_driver_that_never_lets_go(rig: Rig) ->
 
 
 @pytest.mark.req("TASK-11")
-async def test_results_that_were_in_hand_at_shutdown_are_written(rig: Rig, repository: MemoryTasks) -> None:
+async def test_results_that_were_in_hand_at_shutdown_are_written(rig: Rig, repository: FaultyTasks) -> None:
     rig.driver.on_poll["*"] = [completed("fine")]
     submitted = await rig.submit()
     blocked = asyncio.Event()
@@ -433,8 +494,8 @@ async def test_results_that_were_in_hand_at_shutdown_are_written(rig: Rig, repos
 
 
 @pytest.mark.req("TASK-11")
-async def test_a_claim_that_lands_during_shutdown_is_given_back(rig: Rig, repository: MemoryTasks) -> None:
-    await rig.submit()
+async def test_a_claim_that_lands_during_shutdown_is_given_back(rig: Rig, repository: FaultyTasks) -> None:
+    task_id = (await rig.submit()).task_id
     release = asyncio.Event()
     repository.faults["claim"] = [release.wait]
 
@@ -443,12 +504,12 @@ async def test_a_claim_that_lands_during_shutdown_is_given_back(rig: Rig, reposi
         asyncio.get_running_loop().call_later(0.05, release.set)
 
     assert repository.calls["release"] == 1
-    assert repository.leases == {}
+    assert await repository.free() == {task_id}
 
 
 @pytest.mark.req("TASK-10", "TASK-19")
 async def test_a_killed_replicas_tasks_are_taken_over_within_one_lease(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     submitted = await rig.submit()
     await repository.claim("dead-replica", limit=5, lease_seconds=rig.settings.lease_seconds)
@@ -472,6 +533,29 @@ async def test_starting_and_stopping_many_times_leaves_no_task_behind(rig: Rig) 
     # The fixture fails the test for any task that is still there.
 
 
+async def test_finished_tasks_are_deleted_after_their_retention_and_never_without_one(
+    repository: FaultyTasks, clock: FakeClock
+) -> None:
+    keeps = Rig(repository.as_repository, clock)
+    keeps.driver.on_submit = [completed("done")]
+    over = await keeps.submit()
+    keeps.driver.on_submit = [working(poll_after_seconds=86_400)]
+    under_way = await keeps.submit()
+    async with keeps.running(notifier=True):
+        await keeps.until(over.task_id, lambda task: task.notification_status == "delivered")
+    clock.move(3 * 86_400)
+
+    async with keeps.running():
+        await eventually(lambda: clock.sleeping >= 2)
+    assert len(await repository.rows()) == 2
+
+    purges = Rig(repository.as_repository, clock, settings=TaskSettings(retention_days=2))
+    async with purges.running():
+        await eventually(lambda: repository.calls["purge"])
+        await clock.advance(1)
+    assert [row.task_id for row in await repository.rows()] == [under_way.task_id]
+
+
 @pytest.mark.req("BOUND-1")
 async def test_errors_are_stored_bounded(rig: Rig) -> None:
     rig.driver.on_poll["r1"] = [failed("e" * 5_000_000 + "\0")]
@@ -488,9 +572,9 @@ async def test_errors_are_stored_bounded(rig: Rig) -> None:
 
 @pytest.mark.req("CRED-9")
 async def test_known_secrets_are_taken_out_of_stored_errors(
-    repository: MemoryTasks, clock: FakeClock
+    repository: FaultyTasks, clock: FakeClock
 ) -> None:
-    rig = Rig(repository, clock)
+    rig = Rig(repository.as_repository, clock)
     rig.scheduler._visitor._asker._redact = lambda text: text.replace("hunter2-secret", "***")
     rig.driver.on_poll["*"] = [TransientDriverError("401 for token hunter2-secret")]
     submitted = await rig.submit()
@@ -499,6 +583,22 @@ async def test_known_secrets_are_taken_out_of_stored_errors(
         row = await rig.until(submitted.task_id, lambda task: task.last_poll_error)
 
     assert row.last_poll_error == "401 for token ***"
+
+
+def _has(**fields: Any) -> Callable[[TaskRecord], bool]:
+    return lambda task: all(getattr(task, name) == value for name, value in fields.items())
+
+
+def _never(let_go: asyncio.Event) -> Callable[[object], Awaitable[TaskSnapshot]]:
+    """A call that ignores every cancellation until it may end."""
+
+    async def call(_: object) -> TaskSnapshot:
+        while not let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return working()
+
+    return call
 
 
 async def _raise(exc: BaseException) -> TaskSnapshot:

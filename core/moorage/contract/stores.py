@@ -317,6 +317,11 @@ class TaskRepository(Protocol):
 
     async def next_notification_at(self) -> datetime | None: ...
 
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` tasks that finished before then and have no notification pending, with
+        their answers; returns how many."""
+        ...
+
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
         """The thread is gone: its undelivered notifications are dead-lettered; tasks stay."""
         ...

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from moorage.contract.clock import Clock
 from moorage.contract.errors import StoreUnavailable
@@ -17,6 +18,8 @@ from moorage.tasks.demand import Demand
 from moorage.tasks.drivers import NamedDriver
 from moorage.tasks.judge import Judge
 from moorage.tasks.pool import Pool
+from moorage.tasks.retention import Retention
+from moorage.tasks.shares import ServerShares
 from moorage.tasks.steadfast import steadfast
 from moorage.tasks.text import describe
 from moorage.tasks.timing import lease_plan
@@ -29,7 +32,10 @@ _MOST_CLAIMED = 256
 # Other replicas' new work is noticed at least this often, woken or not.
 _LONGEST_REST_SECONDS = 5.0
 _SHORTEST_REST_SECONDS = 0.05
+_FRUITLESS_REST_SECONDS = 2.0
 _FAREWELL_SECONDS = 2.0
+# A job takes three steps of the event loop from its start to its result.
+_IDLE_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,15 +77,21 @@ class Scheduler:
         self._owner = owner
         self._on_attention = on_attention
         self._plan = lease_plan(settings)
-        self._visitor = Visitor(drivers, Judge(settings, clock, jitter), Asker(settings, redact), clock)
+        self._judge = Judge(settings, clock, jitter)
+        self._visitor = Visitor(drivers, self._judge, Asker(settings, redact), clock)
+        self._shares = ServerShares(clock, settings.concurrency)
         self._pool: Pool[_Finished] = Pool(clock, settings.concurrency, self._take)
         self._demand = Demand(clock, settings.concurrency, _MOST_CLAIMED)
+        days = settings.retention_days
+        self._retention = None if days is None else Retention(repository, clock, days)
         self._trouble = Backoff(0.5, min(30.0, settings.backoff_cap_seconds), jitter)
         self._waker = Waker(clock)
         self._queue: deque[_Leased] = deque()
         self._finished: list[_Finished] = []
         self._claiming: asyncio.Task[Sequence[ClaimedTask]] | None = None
         self._under_way: dict[str, str] = {}
+        self._again = Backoff(_SHORTEST_REST_SECONDS, _FRUITLESS_REST_SECONDS)
+        self._fruitless = 0
         self._quiet_until = 0.0
         self._woken = False
         self._started = False
@@ -92,9 +104,7 @@ class Scheduler:
     async def run(self) -> None:
         """Poll until cancelled; survives whatever the repository raises."""
         self._waker.bind()
-        loop = asyncio.get_running_loop()
-        pulse = steadfast(self._beat, self._clock, self._trouble, "the replica's heartbeat")
-        beside = (loop.create_task(self._pool.watch()), loop.create_task(pulse))
+        beside = [asyncio.get_running_loop().create_task(work) for work in self._beside()]
         try:
             await steadfast(self._turn, self._clock, self._trouble, "the task scheduler")
         finally:
@@ -106,6 +116,7 @@ class Scheduler:
         if not self._started:
             await self._expire_intents()
             self._started = True
+        await self._gather()
         await self._settle()
         self._start_queued()
         if self._woken:
@@ -117,6 +128,12 @@ class Scheduler:
             return
         rest = self._quiet_until - self._clock.monotonic() if self._room() else self._queue_patience()
         await self._waker.wait(rest)
+
+    def _beside(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self._pool.watch()
+        yield steadfast(self._beat, self._clock, self._trouble, "the replica's heartbeat")
+        if self._retention is not None:
+            yield steadfast(self._retention.turn, self._clock, self._trouble, "the retention of tasks")
 
     async def _beat(self) -> None:
         """Tasks that live in this replica's sessions stay with it while this goes on (TASK-19)."""
@@ -156,7 +173,9 @@ class Scheduler:
         wait = (due - self._clock.now()).total_seconds() if due is not None else _LONGEST_REST_SECONDS
         if nothing and wait <= 0 and await self._expire_intents():
             return
-        rest = min(max(wait, _SHORTEST_REST_SECONDS), _LONGEST_REST_SECONDS)
+        # Due and yet not ours (another replica holds its session, say): look ever less often.
+        self._fruitless = self._fruitless + 1 if nothing and wait <= 0 else 0
+        rest = min(max(wait, self._again.delay(self._fruitless)), _LONGEST_REST_SECONDS)
         self._quiet_until = self._clock.monotonic() + rest
 
     async def _expire_intents(self) -> int:
@@ -174,17 +193,26 @@ class Scheduler:
             if self._too_late(leased):
                 return  # the whole queue is as old; _settle gives it back
             self._queue.popleft()
-            self._start(leased)
+            if self._shares.admits(leased.claim.task.server_name):
+                self._start(leased)
+            else:
+                self._finished.append(_Finished(self._judge.postponed(leased.claim), leased.ends_at))
+                self._waker.set()
 
     def _start(self, leased: _Leased) -> None:
         claim, ends_at = leased.claim, leased.ends_at
+        server = claim.task.server_name
         self._under_way[claim.task.task_id] = claim.token
+        number = self._shares.started(server)
 
         async def visit() -> _Finished:
             # A cancel visit ends by itself before the pool ends it, with all that it has learnt.
-            return _Finished(await self._visitor.visit(claim, self._plan.call_seconds * 0.95), ends_at)
+            update = await self._visitor.visit(claim, self._plan.call_seconds * 0.95)
+            self._shares.ended(server, number, answered=True)
+            return _Finished(update, ends_at)
 
         def unanswered(reason: str) -> _Finished:
+            self._shares.ended(server, number, answered=False)
             return _Finished(self._visitor.unanswered(claim, reason), ends_at)
 
         self._pool.start(visit(), seconds=self._plan.call_seconds, fallback=unanswered)
@@ -205,6 +233,15 @@ class Scheduler:
         return max(left, 0.0) + 0.001
 
     # --- writing back
+
+    async def _gather(self) -> None:
+        """Where a driver answers at once, let the queue run first: one large batch is cheaper to write
+        than many small ones. As soon as nothing comes in any more, waiting would only hold results up."""
+        patience, seen = _IDLE_STEPS, len(self._finished)
+        while patience and 0 < seen < _MOST_CLAIMED and (self._queue or self._pool.busy):
+            await asyncio.sleep(0)
+            patience = patience - 1 if len(self._finished) == seen else _IDLE_STEPS
+            seen = len(self._finished)
 
     async def _settle(self) -> None:
         late = {
