@@ -157,13 +157,13 @@ def _say(task: TaskRecord, as_json: bool) -> None:
         print(json.dumps(_row(task)), flush=True)
         return
     extra = task.error or task.last_poll_error or task.result_preview
-    line = f"{task.updated_at:%H:%M:%S}Z  {task.task_name}  {task.status}"
+    line = f"{task.updated_at:%H:%M:%S}Z  {_short(task.task_name)}  {task.status}"
     out().print(line if extra is None else f"{line}  {_short(extra)}", markup=False, soft_wrap=True)
 
 
 def _cells(*texts: str) -> list[Text]:
     """As they are: what a server sent is no markup."""
-    return [Text(text) for text in texts]
+    return [Text(_harmless(text)) for text in texts]
 
 
 def _status(task: TaskRecord) -> Text:
@@ -173,6 +173,11 @@ def _status(task: TaskRecord) -> Text:
     return Text(f"{task.status}{marks}", style=_STYLES.get(str(task.status), ""))
 
 
+def _harmless(text: str) -> str:
+    """Without control characters: what a server sent shall not steer the operator's terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def _short(text: str | None, limit: int = 80) -> str:
-    line = " ".join((text or "").split())
+    line = _harmless(" ".join((text or "").split()))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
