@@ -11,9 +11,17 @@ from moorage_drivers.sql.times import maybe_micros
 Change = dict[str, Any]
 
 
-def document(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Escapes keep the outer JSON plain ASCII; what it carries was made storable before."""
-    return json.dumps(list(changes), separators=(",", ":"))
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+def encoded(change: Mapping[str, Any]) -> str:
+    """One object of a document, in ASCII. Raises for a value that no database stores."""
+    return _encode(change)
+
+
+def document(objects: Iterable[str]) -> str:
+    """The document of objects that are `encoded` already."""
+    return f"[{','.join(objects)}]"
 
 
 def update_change(update: TaskUpdate) -> Change:

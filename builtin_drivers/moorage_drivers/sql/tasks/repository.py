@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ from moorage_drivers.sql.tasks.answers import Answers
 from moorage_drivers.sql.tasks.changes import (
     Change,
     document,
+    encoded,
     event_change,
     failure_change,
     outcome_change,
@@ -113,11 +114,11 @@ class SqlTasks:
 
     async def expire_intents(self) -> int:
         change = failure_change(_LAPSED, "submission_unknown")
-        return len(await self._write(self._sql.expire_intents, {"doc": document([change])}))
+        return len(await self._write(self._sql.expire_intents, {"doc": document([encoded(change)])}))
 
     async def _change_intent(self, sql: str, change: Change) -> bool:
         try:
-            return bool(await self._write(sql, {"doc": document([change])}))
+            return bool(await self._write(sql, {"doc": document([encoded(change)])}))
         except IntegrityError as error:
             if violated_key(error) not in _REMOTE_KEYS:
                 raise
@@ -173,11 +174,11 @@ class SqlTasks:
         ]
 
     async def apply(self, updates: Sequence[TaskUpdate]) -> frozenset[str]:
-        changes = [change for update in updates if (change := _encoded(update)) is not None]
+        changes = [(update.task_id, text) for update in updates if (text := _encoded(update)) is not None]
         if not changes:
             return frozenset()
         try:
-            return await self._apply(changes)
+            return await self._apply(text for _, text in changes)
         except StoreUnavailable:
             raise
         except SQLAlchemyError:
@@ -185,25 +186,25 @@ class SqlTasks:
                 raise
         return await self._apply_singly(changes)
 
-    async def _apply(self, changes: Sequence[Change]) -> frozenset[str]:
+    async def _apply(self, changes: Iterable[str]) -> frozenset[str]:
         return frozenset(row[0] for row in await self._write(self._sql.apply, {"doc": document(changes)}))
 
-    async def _apply_singly(self, changes: Sequence[Change]) -> frozenset[str]:
+    async def _apply_singly(self, changes: Sequence[tuple[str, str]]) -> frozenset[str]:
         """The database refused the batch: whose fault it was shows one by one (TASK-10)."""
         landed: set[str] = set()
-        for change in changes:
+        for task_id, change in changes:
             try:
                 landed |= await self._apply([change])
+            except StoreUnavailable:
+                raise
             except SQLAlchemyError as error:
-                _log.error(
-                    "the database refused the update of task %s: %s", change["c_id"], type(error).__name__
-                )
+                _log.error("the database refused the update of task %s: %s", task_id, type(error).__name__)
         return frozenset(landed)
 
     async def release(self, claims: Mapping[str, str]) -> frozenset[str]:
         if not claims:
             return frozenset()
-        held = [{"h_id": task_id, "h_token": token} for task_id, token in claims.items()]
+        held = (encoded({"h_id": task_id, "h_token": token}) for task_id, token in claims.items())
         return frozenset(row[0] for row in await self._write(self._sql.release, {"doc": document(held)}))
 
     async def request_cancel(self, task_id: str) -> TaskRecord | None:
@@ -280,15 +281,13 @@ def _new_token() -> str:
     return uuid.uuid4().hex
 
 
-def _encoded(update: TaskUpdate) -> Change | None:
+def _encoded(update: TaskUpdate) -> str | None:
     """None for an update with a value that cannot be stored at all; its siblings go on (TASK-10)."""
     try:
-        change = update_change(update)
-        document([change])
+        return encoded(update_change(update))
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         _log.error("the update of task %s cannot be stored: %s", update.task_id, type(error).__name__)
         return None
-    return change
 
 
 def _claimed_notification(row: Sequence[Any], token: str) -> ClaimedNotification:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from moorage.contract import AttentionKind, TaskRecord, TaskStatus
@@ -63,7 +64,7 @@ def task_record(row: Sequence[Any]) -> TaskRecord:
         assistant_id=row[5],
         server_name=row[6],
         driver=row[7],
-        binding=json.loads(binding),
+        binding=dict(_binding(binding)),
         holder=row[9],
         remote_id=row[10],
         status=_STATUSES[row[11]],
@@ -94,6 +95,13 @@ def task_record(row: Sequence[Any]) -> TaskRecord:
         result_truncated=bool(final[3]),
         result_artifact=from_json(final[4]),
     )
+
+
+@lru_cache(maxsize=1024)
+def _binding(text: str) -> dict[str, Any]:
+    """The tasks of one tool share their binding, and parsing it would be the larger part of a claim."""
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed
 
 
 _STATUSES = {status.value: status for status in TaskStatus}

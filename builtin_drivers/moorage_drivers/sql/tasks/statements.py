@@ -256,7 +256,9 @@ class TaskStatements:
 
 def task_statements(dialect: Dialect) -> TaskStatements:
     now = dialect.now
-    leased = f"task_id = c_id AND lease_token = c_token AND lease_until > {now} AND finished_at IS NULL"
+    # A terminal row has no lease, and no way to get one. The COALESCE keeps PostgreSQL from guessing that
+    # hardly any row is leased and comparing each change with each of them, instead of by the primary key.
+    leased = f"task_id = c_id AND lease_token = c_token AND COALESCE(lease_until, 0) > {now}"
     live = f"intent_until > {now} AND lease_token = c_token"
     return TaskStatements(
         create_intent=_create_intent(dialect),
