@@ -113,7 +113,8 @@ _partial("ix_tasks_intent", "intent_until")
 _partial("ix_tasks_notify", "notify_at")
 _partial("ix_tasks_finished", "finished_at")
 Index(REMOTE_KEY, tasks.c.user_id, tasks.c.server_name, tasks.c.remote_id, unique=True)
-Index("ix_tasks_created", tasks.c.created_at, tasks.c.task_id)
+# A poll moves the row's entry in every index, so there are as few as can be: a listing across threads, which
+# only the operator asks for, sorts.
 Index("ix_tasks_thread", tasks.c.thread_id, tasks.c.created_at)
 
 task_answers = Table(

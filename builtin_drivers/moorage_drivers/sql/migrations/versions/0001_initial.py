@@ -103,7 +103,6 @@ def upgrade() -> None:
             "autovacuum_vacuum_cost_delay": 0,
         },
     )
-    op.create_index("ix_tasks_created", "tasks", ["created_at", "task_id"], unique=False)
     op.create_index("ix_tasks_due", "tasks", ["due_at"], unique=False, **_where("due_at IS NOT NULL"))
     op.create_index(
         "ix_tasks_finished", "tasks", ["finished_at"], unique=False, **_where("finished_at IS NOT NULL")
