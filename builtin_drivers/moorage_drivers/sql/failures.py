@@ -1,6 +1,7 @@
 """What a database error means, in the contract's terms and without a value in its message."""
 
 import re
+import sqlite3
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -38,6 +39,8 @@ def unavailable(error: BaseException, where: str) -> StoreUnavailable | None:
         return StoreUnavailable(f"{where}: all connections are in use")
     if isinstance(error, OSError):
         return StoreUnavailable(f"{where}: {type(error).__name__}: {error.strerror or 'no connection'}")
+    if isinstance(error, sqlite3.OperationalError):
+        return StoreUnavailable(f"{where}: {_first_line(error)}")
     if not isinstance(error, (OperationalError, InterfaceError)) and not is_disconnect(error):
         return None
     orig = error.orig if isinstance(error, DBAPIError) else None

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Dialect, Text
+from sqlalchemy import Dialect, String, Text
 from sqlalchemy.types import TypeDecorator
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -69,6 +69,16 @@ class PlainText(TypeDecorator[str]):
     """A column of text from elsewhere, cleaned on its way in."""
 
     impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return maybe_storable(value)
+
+
+class PlainName(TypeDecorator[str]):
+    """The same for a short text of limited length."""
+
+    impl = String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:

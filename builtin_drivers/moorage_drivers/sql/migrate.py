@@ -1,5 +1,6 @@
 """Bringing a database up to date (OPS-2). Alembic is imported only where there is something to do."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,19 +88,20 @@ def _upgrade(connection: Connection, where: DatabaseUrl) -> None:
 @contextmanager
 def _connected(where: DatabaseUrl, *, create: bool = True) -> Iterator[Connection]:
     """One connection, in one transaction that keeps other migrators out."""
-    engine = _engine(where, create=create)
     try:
-        with engine.begin() as connection:
-            if not where.sqlite:
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            yield connection
-    except (SQLAlchemyError, OSError) as error:
+        engine = _engine(where, create=create)
+        try:
+            with engine.begin() as connection:
+                if not where.sqlite:
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+                yield connection
+        finally:
+            engine.dispose()
+    except (SQLAlchemyError, OSError, sqlite3.Error) as error:
         outage = unavailable(error, str(where))
         if outage is None:
             raise
         raise outage from error
-    finally:
-        engine.dispose()
 
 
 def _engine(where: DatabaseUrl, *, create: bool) -> Engine:

@@ -72,15 +72,15 @@ class SqlTasks:
         token = _new_token()
         values = {
             "task_id": task.task_id,
-            "task_name": storable(task.task_name),
-            "user_id": storable(task.user_id),
-            "thread_id": maybe_storable(task.thread_id),
-            "run_id": maybe_storable(task.run_id),
-            "assistant_id": maybe_storable(task.assistant_id),
-            "server_name": storable(task.server_name),
-            "driver": storable(task.driver),
+            "task_name": task.task_name,
+            "user_id": task.user_id,
+            "thread_id": task.thread_id,
+            "run_id": task.run_id,
+            "assistant_id": task.assistant_id,
+            "server_name": task.server_name,
+            "driver": task.driver,
             "binding": to_json(task.binding),
-            "holder": maybe_storable(task.holder),
+            "holder": task.holder,
             "token": token,
             "lease": span(task.lease_seconds),
         }
@@ -245,13 +245,13 @@ class SqlTasks:
             "status": update.status,
             "attempt": update.attempt,
             "failures": update.failure_count,
-            "error": maybe_storable(update.error),
+            "error": update.error,
             "next_at": maybe_micros(update.next_at),
         }
         return bool(await self._write(self._sql.apply_notification, values))
 
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
-        values = {"user_id": storable(user_id), "thread_id": storable(thread_id)}
+        values = {"user_id": user_id, "thread_id": thread_id}
         await self._write(self._sql.delete_thread, values)
 
     async def purge(self, *, finished_before: datetime, limit: int) -> int:
@@ -262,7 +262,9 @@ class SqlTasks:
 
     async def _write(self, sql: str, values: Mapping[str, Any]) -> _Rows:
         """One statement; its returned rows."""
-        statement, bound = self._text(sql), {**values, **bound_now(self._database)}
+        # What names a row may come from a URL: an odd name matches nothing, and breaks nothing (BOUND-4).
+        clean = {name: storable(v) if isinstance(v, str) else v for name, v in values.items()}
+        statement, bound = self._text(sql), {**clean, **bound_now(self._database)}
 
         def unit(connection: Connection) -> _Rows:
             result = connection.execute(statement, bound)
