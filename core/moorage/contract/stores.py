@@ -508,6 +508,14 @@ class MemoRepository(Protocol):
 
     async def put(self, name: str, value: Any) -> None: ...
 
+    async def swap(self, name: str, expected: Any, value: Any) -> bool:
+        """Put ``value`` only where the present one equals ``expected`` (None: there is none), atomically.
+
+        One conditional statement; returns whether it landed. Replicas that share a database settle by it
+        who renews a token (CRED-3).
+        """
+        ...
+
 
 class Store(Protocol):
     """An open store."""
