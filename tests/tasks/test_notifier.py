@@ -267,6 +267,21 @@ async def test_the_notifier_survives_a_store_in_trouble(rig: Rig, repository: Fa
     assert len(rig.sink.seen) == 1, "the outcome was kept until the store took it"
 
 
+@pytest.mark.req("TASK-10", "NOTE-2")
+async def test_an_outcome_that_the_store_keeps_refusing_holds_no_other_up(
+    rig: Rig, repository: FaultyTasks
+) -> None:
+    refused, fine = await finished_task(rig), await finished_task(rig)
+    repository.faults["apply_notification"] = [ValueError("bug"), None, ValueError("bug"), ValueError("bug")]
+
+    async with rig.running(notifier=True):
+        for each in (refused, fine):
+            await rig.until(each, lambda task: task.notification_status == "delivered")
+
+    assert sorted(set(rig.sink.ids)) == sorted(f"{each}:1:0" for each in (refused, fine))
+    assert len(rig.sink.ids) == 3, "the refused one was delivered again, under the same id"
+
+
 @pytest.mark.req("NOTE-4")
 async def test_a_primary_sink_that_is_not_installed_fails_the_start(rig: Rig) -> None:
     with pytest.raises(ValueError, match=r"'pager'.*thread"):

@@ -80,6 +80,9 @@ class TaskService:
             arguments=arguments,
             context=context,
         )
+        if binding.sticky:
+            # Another replica must not take the task over before our scheduler's first heartbeat.
+            await self._repository.heartbeat(self._owner, self._plan.lease_seconds)
         token = await self._create_intent(self._intent(call))
         try:
             return await Submission(self._ports, named, call, token).run()

@@ -78,14 +78,21 @@ class FakeClock:
     async def settle(self) -> None:
         """Give real work (threads, databases) the time to do what is to do now."""
         await asyncio.sleep(0.005)
-        while self.busy():
+        while not await self._is_idle():
             await asyncio.sleep(0.002)
-        await asyncio.sleep(0.003)
 
     async def step(self) -> None:
         """Move to the next wake-up, unless something is under way."""
-        if (ahead := self.next_wake_seconds) is not None and not self.busy():
+        if await self._is_idle() and (ahead := self.next_wake_seconds) is not None:
             await self.advance(ahead)
+
+    async def _is_idle(self) -> bool:
+        # Between two calls of one chain of work there are a few steps of the loop.
+        for _ in range(10):
+            if self.busy():
+                return False
+            await asyncio.sleep(0)
+        return True
 
     def _forget_cancelled(self) -> None:
         while self._sleepers and self._sleepers[0][2].done():
