@@ -1,7 +1,10 @@
 # ruff: noqa: S608 (fragments are constants of ours; values are always bound)
 """Where the two databases differ in the hand-written statements."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from moorage.contract.empty import EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +30,17 @@ class Dialect:
             return f"MIN(COALESCE({one}, {other}), COALESCE({other}, {one}))"
         return f"LEAST({one}, {other})"
 
-    def rows(self, columns: dict[str, str]) -> str:
-        """A SELECT of the objects in the JSON array ``:doc``, one row each.
+    def rows(self, columns: Mapping[str, str], *, absent: Mapping[str, str] = EMPTY) -> str:
+        """A SELECT of the objects in the JSON array ``:doc``, one row each; ``absent`` columns are NULL.
 
         One bound document keeps the statement constant, whatever the batch's size.
         """
+        nothing = "".join(f", CAST(NULL AS {kind}) AS {name}" for name, kind in absent.items())
         if self.sqlite:
             picked = ", ".join(f"json_extract(value, '$.{name}') AS {name}" for name in columns)
-            return f"SELECT {picked} FROM json_each(:doc)"
+            return f"SELECT {picked}{nothing} FROM json_each(:doc)"
         typed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        return f"SELECT * FROM json_to_recordset(CAST(:doc AS json)) AS doc({typed})"
+        return f"SELECT *{nothing} FROM json_to_recordset(CAST(:doc AS json)) AS doc({typed})"
 
     def texts(self, bind: str) -> str:
         """A SELECT of the strings in the JSON array that is bound."""

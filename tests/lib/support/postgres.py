@@ -44,10 +44,10 @@ class PostgresServer:
         self._server.stop()
         self._server.ensure_postgres_running()
 
-    def prepare(self) -> None:
+    def prepare(self, *, careless: bool = True) -> None:
         from moorage_drivers.sql.migrate import upgrade
 
-        for setting in _CARELESS:
+        for setting in _CARELESS if careless else ():
             self._administer(f"ALTER SYSTEM SET {setting}")
         self.restart()
         self._administer(f'CREATE DATABASE "{_TEMPLATE}" TEMPLATE template0')
@@ -62,8 +62,11 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """Start a server with a template database; stop it and remove its files at the end."""
+def postgres_server(*, careless: bool = True) -> Iterator[PostgresServer]:
+    """Start a server with a template database; stop it and remove its files at the end.
+
+    ``careless``: it need not survive a crash of the machine.
+    """
     with tempfile.TemporaryDirectory(prefix="moorage-pg-") as folder:
         runtime = Path(folder) / "run"
         runtime.mkdir(mode=0o700)
@@ -80,7 +83,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             made = PostgresServer(server)
-            made.prepare()
+            made.prepare(careless=careless)
             yield made
         finally:
             server.cleanup()

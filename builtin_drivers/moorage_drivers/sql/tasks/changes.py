@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moorage.contract import AttentionKind, TaskOutcome, TaskUpdate
-from moorage_drivers.sql.jsontext import ascii_json, maybe_storable
-from moorage_drivers.sql.times import maybe_micros
+from moorage_drivers.sql.jsontext import ascii_json, maybe_storable, storable
+from moorage_drivers.sql.tasks.statements import PLAIN_COLUMNS
+from moorage_drivers.sql.times import maybe_micros, micros
 
 Change = dict[str, Any]
 
@@ -26,15 +27,15 @@ def document(objects: Iterable[str]) -> str:
 
 def update_change(update: TaskUpdate) -> Change:
     """The row's change by the holder of a lease. Raises for a value that no database stores."""
-    change: Change = {
-        "c_id": update.task_id,
-        "c_token": update.token,
-        "c_poll": maybe_micros(update.next_poll_at),
-        "c_polled": maybe_micros(update.polled_at),
-        "c_errors": update.poll_error_count,
-    }
+    change: Change = {"c_id": update.task_id, "c_token": update.token}
+    if update.next_poll_at is not None:
+        change["c_poll"] = micros(update.next_poll_at)
+    if update.polled_at is not None:
+        change["c_polled"] = micros(update.polled_at)
+    if update.poll_error_count is not None:
+        change["c_errors"] = update.poll_error_count
     if update.poll_error is not None:
-        change["c_poll_error"] = maybe_storable(update.poll_error)
+        change["c_poll_error"] = storable(update.poll_error)
     if update.tracking_degraded is not None:
         change["c_degraded"] = update.tracking_degraded
     if update.cancel_attempted:
@@ -44,16 +45,22 @@ def update_change(update: TaskUpdate) -> Change:
         change["c_attempts"] = update.cancel_attempt_count
     if update.outcome is not None:
         change.update(outcome_change(update.outcome))
-    change.update(event_change(update.attention, update.attention_fingerprint))
+    if update.attention is not None:
+        change.update(event_change(update.attention, update.attention_fingerprint))
     return change
 
 
+def is_plain(change: Change) -> bool:
+    """Whether the change is no more than a poll that found the work going on."""
+    return change.keys() <= PLAIN_COLUMNS
+
+
 def outcome_change(outcome: TaskOutcome) -> Change:
-    change: Change = {"c_status": str(outcome.status)}
+    change: Change = {"c_status": outcome.status.value}
     if outcome.input_required_json is not None:
         change["c_request"] = ascii_json(outcome.input_required_json)
     if outcome.error is not None:
-        change["c_error"] = maybe_storable(outcome.error)
+        change["c_error"] = storable(outcome.error)
     if outcome.status.terminal:
         change |= {
             "c_over": True,

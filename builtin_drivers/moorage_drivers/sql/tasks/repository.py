@@ -2,7 +2,7 @@
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,7 @@ from moorage_drivers.sql.tasks.changes import (
     encoded,
     event_change,
     failure_change,
+    is_plain,
     outcome_change,
     update_change,
 )
@@ -47,6 +48,7 @@ from moorage_drivers.sql.times import maybe_micros, maybe_moment, micros, moment
 _log = logging.getLogger(__name__)
 
 _Rows = list[Any]
+_Encoded = tuple[str, str]
 _COLUMNS = [tasks.c[name] for name in ALL_COLUMNS]
 _DUE, _LEASE = len(ACTIVE_COLUMNS), len(ACTIVE_COLUMNS) + 1
 _NOTIFY, _NOTIFY_LEASE = len(ALL_COLUMNS), len(ALL_COLUMNS) + 1
@@ -174,32 +176,32 @@ class SqlTasks:
         ]
 
     async def apply(self, updates: Sequence[TaskUpdate]) -> frozenset[str]:
-        changes = [(update.task_id, text) for update in updates if (text := _encoded(update)) is not None]
+        plain: list[_Encoded] = []
+        rich: list[_Encoded] = []
+        for update in updates:
+            _encode_into(plain, rich, update)
+        landed = await self._apply(self._sql.apply_plain, plain)
+        return landed | await self._apply(self._sql.apply, rich)
+
+    async def _apply(self, sql: str, changes: Sequence[_Encoded]) -> frozenset[str]:
         if not changes:
             return frozenset()
         try:
-            return await self._apply(text for _, text in changes)
+            rows = await self._write(sql, {"doc": document(text for _, text in changes)})
         except StoreUnavailable:
             raise
-        except SQLAlchemyError:
+        except SQLAlchemyError as error:
             if len(changes) == 1:
-                raise
-        return await self._apply_singly(changes)
-
-    async def _apply(self, changes: Iterable[str]) -> frozenset[str]:
-        return frozenset(row[0] for row in await self._write(self._sql.apply, {"doc": document(changes)}))
-
-    async def _apply_singly(self, changes: Sequence[tuple[str, str]]) -> frozenset[str]:
-        """The database refused the batch: whose fault it was shows one by one (TASK-10)."""
-        landed: set[str] = set()
-        for task_id, change in changes:
-            try:
-                landed |= await self._apply([change])
-            except StoreUnavailable:
-                raise
-            except SQLAlchemyError as error:
+                task_id = changes[0][0]
                 _log.error("the database refused the update of task %s: %s", task_id, type(error).__name__)
-        return frozenset(landed)
+                return frozenset()
+        else:
+            return frozenset(row[0] for row in rows)
+        # The database refused the batch: whose fault it was shows one by one (TASK-10).
+        landed: frozenset[str] = frozenset()
+        for change in changes:
+            landed |= await self._apply(sql, [change])
+        return landed
 
     async def release(self, claims: Mapping[str, str]) -> frozenset[str]:
         if not claims:
@@ -283,13 +285,13 @@ def _new_token() -> str:
     return uuid.uuid4().hex
 
 
-def _encoded(update: TaskUpdate) -> str | None:
-    """None for an update with a value that cannot be stored at all; its siblings go on (TASK-10)."""
+def _encode_into(plain: list[_Encoded], rich: list[_Encoded], update: TaskUpdate) -> None:
+    """Neither takes an update with a value that cannot be stored at all; its siblings go on (TASK-10)."""
     try:
-        return encoded(update_change(update))
+        change = update_change(update)
+        (plain if is_plain(change) else rich).append((update.task_id, encoded(change)))
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         _log.error("the update of task %s cannot be stored: %s", update.task_id, type(error).__name__)
-        return None
 
 
 def _claimed_notification(row: Sequence[Any], token: str) -> ClaimedNotification:

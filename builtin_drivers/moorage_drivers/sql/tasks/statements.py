@@ -10,6 +10,7 @@ The rules that their shapes follow (measured; see docs/explanation/store.md):
 - All changes of a task's state go through one SET clause (`_CHANGE`), whoever makes them.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from moorage_drivers.sql.dialects import Dialect
@@ -42,6 +43,9 @@ CHANGE_COLUMNS = {
     "c_kind": "text",
     "c_print": "text",
 }
+
+# All that a poll says that found the work going on: unpacking the document is the larger part of an apply.
+PLAIN_COLUMNS = frozenset({"c_id", "c_token", "c_status", "c_poll", "c_polled", "c_errors"})
 
 _NEWS = "c_kind IS NOT NULL AND (event_fingerprint IS NULL OR event_fingerprint <> c_print)"
 
@@ -105,9 +109,11 @@ def _change(dialect: Dialect) -> str:
     )
 
 
-def _changing(dialect: Dialect, guard: str) -> str:
+def _changing(dialect: Dialect, guard: str, columns: Collection[str] = CHANGE_COLUMNS) -> str:
+    present = {name: kind for name, kind in CHANGE_COLUMNS.items() if name in columns}
+    absent = {name: kind for name, kind in CHANGE_COLUMNS.items() if name not in columns}
     return (
-        f"WITH change AS MATERIALIZED ({dialect.rows(CHANGE_COLUMNS)}) "
+        f"WITH change AS MATERIALIZED ({dialect.rows(present, absent=absent)}) "
         f"UPDATE tasks SET {_change(dialect)} FROM change WHERE {guard} RETURNING task_id"
     )
 
@@ -240,6 +246,7 @@ class TaskStatements:
     claim: str
     claim_of_drivers: str
     apply: str
+    apply_plain: str
     record_handle: str
     fail_intent: str
     expire_intents: str
@@ -269,6 +276,7 @@ def task_statements(dialect: Dialect) -> TaskStatements:
         claim=_claim(dialect, drivers=False),
         claim_of_drivers=_claim(dialect, drivers=True),
         apply=_changing(dialect, leased),
+        apply_plain=_changing(dialect, leased, PLAIN_COLUMNS),
         record_handle=_changing(dialect, f"task_id = c_id AND {live}"),
         fail_intent=_changing(
             dialect, f"task_id = c_id AND intent_until IS NOT NULL AND (c_token IS NULL OR ({live}))"
