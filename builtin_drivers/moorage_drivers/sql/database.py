@@ -6,13 +6,13 @@ and the same function serves both databases, whichever way they are driven.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 from moorage.contract import Clock
 from moorage_drivers.sql.dialects import Dialect
+from moorage_drivers.sql.signals import LocalSignals
 from moorage_drivers.sql.times import micros
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ class Database(Protocol):
 
     dialect: Dialect
     clock: Clock
+    signals: LocalSignals
 
     async def read(self, unit: Unit[T]) -> T:
         """Run a unit that changes nothing."""
@@ -41,8 +42,3 @@ class Database(Protocol):
 def bound_now(database: Database) -> Mapping[str, Any]:
     """What statements with `Dialect.now` in them need bound."""
     return {"now": micros(database.clock.now())} if ":now" in database.dialect.now else {}
-
-
-def now_for(database: Database) -> datetime:
-    """The caller's time, for columns that no lease depends on."""
-    return database.clock.now()

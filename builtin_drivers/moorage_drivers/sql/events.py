@@ -50,7 +50,10 @@ class SqlEvents:
             connection.execute(insert(events), {**row, "seq": seq})
             return RunEvent(seq=seq, **row)
 
-        return await self._database.write(unit)
+        event = await self._database.write(unit)
+        if event is not None:
+            self._database.signals.tell("events", thread_id)
+        return event
 
     async def list(
         self,

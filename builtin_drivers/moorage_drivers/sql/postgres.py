@@ -17,11 +17,13 @@ from moorage.contract import Clock
 from moorage_drivers.sql import dialects
 from moorage_drivers.sql.database import Unit
 from moorage_drivers.sql.failures import is_deadlock, is_disconnect, unavailable
+from moorage_drivers.sql.signals import LocalSignals, PostgresSignals
 from moorage_drivers.sql.urls import DatabaseUrl
 
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_SECONDS = 10
+_CONNECT = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "moorage"}
 _CONNECTIONS = 8
 _POOL_WAIT_SECONDS = 15.0
 _MOST_ATTEMPTS = 4
@@ -42,10 +44,12 @@ class PostgresDatabase:
             pool_size=_CONNECTIONS,
             max_overflow=_CONNECTIONS,
             pool_timeout=_POOL_WAIT_SECONDS,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "moorage"},
+            connect_args=dict(_CONNECT),
         )
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
+        _, connect = self._engine.dialect.create_connect_args(where.url)
+        self.signals: LocalSignals = PostgresSignals(self._single, {**connect, **_CONNECT})
 
     async def read(self, unit: Unit[T]) -> T:
         return await self._at_home(self._single, unit, repeatable=True)
@@ -57,6 +61,7 @@ class PostgresDatabase:
         return await self._at_home(self._engine, unit, repeatable=True)
 
     async def aclose(self) -> None:
+        await self.signals.aclose()
         await self._engine.dispose()
 
     async def _at_home(self, engine: AsyncEngine, unit: Unit[T], *, repeatable: bool) -> T:

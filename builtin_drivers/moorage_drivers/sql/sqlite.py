@@ -23,6 +23,7 @@ from moorage.contract import Clock, StoreUnavailable
 from moorage_drivers.sql import dialects
 from moorage_drivers.sql.database import Unit
 from moorage_drivers.sql.failures import unavailable
+from moorage_drivers.sql.signals import LocalSignals
 from moorage_drivers.sql.urls import DatabaseUrl
 
 T = TypeVar("T")
@@ -179,6 +180,7 @@ class SqliteDatabase:
     def __init__(self, where: DatabaseUrl, clock: Clock) -> None:
         self.dialect = dialects.sqlite()
         self.clock = clock
+        self.signals = LocalSignals()
         self._name = str(where)
         self._writer = _Writer(sqlite_engine(where, begin="BEGIN IMMEDIATE"))
         self._reads: Engine | None = None

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from sqlalchemy import text
 
@@ -24,6 +24,7 @@ from moorage_drivers.sql.memos import SqlMemos
 from moorage_drivers.sql.migrate import check_revision, create_all, current_revision, upgrade
 from moorage_drivers.sql.postgres import PostgresDatabase
 from moorage_drivers.sql.runs import SqlRuns
+from moorage_drivers.sql.signals import Heard
 from moorage_drivers.sql.sqlite import SqliteDatabase
 from moorage_drivers.sql.tasks import SqlTasks
 from moorage_drivers.sql.threads import SqlThreads
@@ -51,6 +52,9 @@ class SqlStore:
                 "durable tasks need a SQL store: set MOORAGE_DATABASE_URL to SQLite or PostgreSQL"
             )
         return self._tasks
+
+    def watch(self, heard: Heard) -> AbstractAsyncContextManager[None]:
+        return self._database.signals.watch(heard)
 
     async def ping(self) -> None:
         await self._database.read(lambda connection: connection.execute(text("SELECT 1")).all())

@@ -68,7 +68,10 @@ class Answers:
             connection.execute(self._due_now, {"task_id": task_id, **bound_now(self._database)})
             return True
 
-        return await self._database.write(unit)
+        finished = await self._database.write(unit)
+        if finished:
+            self._database.signals.tell("tasks")
+        return finished
 
 
 def _check_waiting(connection: Connection, task_id: str, *, lock: bool) -> None:

@@ -19,6 +19,7 @@ from moorage.contract import (
     NotificationUpdate,
     Page,
     RemoteTaskConflict,
+    SignalKind,
     StoreUnavailable,
     TaskFilter,
     TaskOutcome,
@@ -116,15 +117,19 @@ class SqlTasks:
 
     async def expire_intents(self) -> int:
         change = failure_change(_LAPSED, "submission_unknown")
-        return len(await self._write(self._sql.expire_intents, {"doc": document([encoded(change)])}))
+        expired = len(await self._write(self._sql.expire_intents, {"doc": document([encoded(change)])}))
+        self._tell("notifications", expired)
+        return expired
 
     async def _change_intent(self, sql: str, change: Change) -> bool:
         try:
-            return bool(await self._write(sql, {"doc": document([encoded(change)])}))
+            landed = bool(await self._write(sql, {"doc": document([encoded(change)])}))
         except IntegrityError as error:
             if violated_key(error) not in _REMOTE_KEYS:
                 raise
             raise RemoteTaskConflict(await self._owner_of_remote(change)) from error
+        self._tell("notifications" if change.get("c_over") else "tasks", landed)
+        return landed
 
     async def _owner_of_remote(self, change: Change) -> str:
         mine = (
@@ -181,7 +186,11 @@ class SqlTasks:
         for update in updates:
             _encode_into(plain, rich, update)
         landed = await self._apply(self._sql.apply_plain, plain)
-        return landed | await self._apply(self._sql.apply, rich)
+        if rich:
+            landed |= await self._apply(self._sql.apply, rich)
+            news = any(update.attention is not None and update.task_id in landed for update in updates)
+            self._tell("notifications", news)
+        return landed
 
     async def _apply(self, sql: str, changes: Sequence[_Encoded]) -> frozenset[str]:
         if not changes:
@@ -207,14 +216,18 @@ class SqlTasks:
         if not claims:
             return frozenset()
         held = (encoded({"h_id": task_id, "h_token": token}) for task_id, token in claims.items())
-        return frozenset(row[0] for row in await self._write(self._sql.release, {"doc": document(held)}))
+        freed = frozenset(row[0] for row in await self._write(self._sql.release, {"doc": document(held)}))
+        self._tell("tasks", freed)
+        return freed
 
     async def request_cancel(self, task_id: str) -> TaskRecord | None:
         rows = await self._write(self._sql.request_cancel, {"task_id": task_id})
+        self._tell("tasks", rows)
         return task_record(rows[0]) if rows else await self.get(task_id)
 
     async def heartbeat(self, owner: str, lease_seconds: float) -> None:
         await self._write(self._sql.heartbeat, {"owner": owner, "lease": span(lease_seconds)})
+        self._tell("tasks", lease_seconds <= 0)
 
     # --- answers
 
@@ -273,6 +286,10 @@ class SqlTasks:
             return [*result.all()] if result.returns_rows else []
 
         return await self._database.write(unit, single=True)
+
+    def _tell(self, kind: SignalKind, changed: object) -> None:
+        if changed:
+            self._database.signals.tell(kind)
 
     def _text(self, sql: str) -> TextClause:
         made = self._texts.get(sql)

@@ -1,13 +1,13 @@
 # ruff: noqa: S608 (fragments are constants of ours; values are always bound)
 """The hot statements, as SQL text.
 
-The rules that their shapes follow (measured; see docs/explanation/store.md):
+The rules that their shapes follow (measured; see docs/decisions/0003-sql-store.md):
 
 - Claims search an index of only the due rows and leave ``due_at`` alone, so that PostgreSQL updates in
   place. Leases are columns of their own.
 - A batch is one bound JSON document that the database unpacks: the statement is constant, so it is planned
   once. Every write is one conditional UPDATE that returns what landed.
-- All changes of a task's state go through one SET clause (`_CHANGE`), whoever makes them.
+- All changes of a task's state go through one SET clause (`_change`), whoever makes them.
 """
 
 from collections.abc import Collection
