@@ -137,7 +137,8 @@ def seed(url: str, rows: int, *, active: int = ACTIVE, scattered: bool = False) 
         "event_version": f"CASE WHEN {is_active} THEN 0 ELSE 1 END",
         "notification_status": f"CASE WHEN {is_active} THEN 'none' ELSE 'delivered' END",
     }
-    insert = f"INSERT INTO tasks ({', '.join(columns)}) {series} SELECT {', '.join(columns.values())} FROM {source}"
+    values = ", ".join(columns.values())
+    insert = f"INSERT INTO tasks ({', '.join(columns)}) {series} SELECT {values} FROM {source}"
     engine = create_engine(where.url, poolclass=NullPool)
     with engine.begin() as connection:
         connection.execute(text(insert.replace(":", "\\:")))
@@ -230,8 +231,10 @@ def bare_loop(url: str, seconds: float) -> float:
     """Rows a second that the database driver alone reads as due and writes back, in the same batches."""
     where = parse_url(url)
     mark = "?" if where.sqlite else "%s"
-    read = f"SELECT task_id, driver, binding, remote_id FROM tasks WHERE due_at <= {mark} ORDER BY due_at LIMIT {BATCH}"  # noqa: E501
-    write = f"UPDATE tasks SET due_at = {mark}, next_poll_at = {mark}, last_polled_at = {mark}, poll_error_count = 0 WHERE task_id = {mark}"  # noqa: E501
+    columns = "task_id, driver, binding, remote_id"
+    read = f"SELECT {columns} FROM tasks WHERE due_at <= {mark} ORDER BY due_at LIMIT {BATCH}"
+    changed = ", ".join(f"{name} = {mark}" for name in ("due_at", "next_poll_at", "last_polled_at"))
+    write = f"UPDATE tasks SET {changed} WHERE task_id = {mark}"
     engine = create_engine(where.url, poolclass=NullPool)
     connection: Any = engine.raw_connection()
     cursor = connection.cursor()
@@ -311,10 +314,9 @@ def run_on(name: str, databases: Any, plan: Plan, say: Any) -> dict[str, Any]:
                 seed(url, rows, scattered=scattered)
                 label = f"{rows:,} rows, the active {'scattered' if scattered else 'newest'}"
                 times[label] = measured(url, claim_and_apply, plan.seconds)
-                say(
-                    f"{name}: claim and apply, {label}: {times[label]:.1f} us a row "
-                    f"({1e6 / times[label]:,.0f} rows/s, {times[label] / next(iter(times.values())):.2f} times)"
-                )
+                took, factor = times[label], times[label] / next(iter(times.values()))
+                rate = f"{took:.1f} us a row ({1e6 / took:,.0f} rows/s, {factor:.2f} times)"
+                say(f"{name}: claim and apply, {label}: {rate}")
                 if rows == plan.rows[0] and not scattered:
                     figures["polls_per_second"] = measured(url, worker, plan.seconds)
                     say(f"{name}: polls/s of one worker: {figures['polls_per_second']:,.0f}")

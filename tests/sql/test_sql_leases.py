@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 from support.clock import FakeClock
 from support.postgres import PostgresServer
 from support.stored_tasks import COMPLETED, WORKING, Tasks, new_task
@@ -16,6 +18,7 @@ from support.stored_tasks import COMPLETED, WORKING, Tasks, new_task
 from moorage.clock import SystemClock
 from moorage.contract import Store, TaskStatus
 from moorage_drivers.sql.store import open_store
+from moorage_drivers.sql.urls import parse_url
 
 
 @pytest.mark.req("TASK-6", "C61")
@@ -191,6 +194,24 @@ async def test_a_farewell_frees_what_a_replica_held(tasks: Tasks) -> None:
     assert {claim.task.task_id: claim.task.holder for claim in claims} == {"t1": "replica-2", "t2": None}
 
 
+@pytest.mark.req("TASK-19")
+async def test_replicas_that_died_long_ago_are_forgotten(
+    tasks: Tasks, store_url: str, clock: FakeClock
+) -> None:
+    await tasks.repository.heartbeat("dead", 10)
+    await tasks.repository.heartbeat("polite", 10)
+    await tasks.repository.heartbeat("polite", 0)
+    clock.move(100_000)
+    async with open_store(store_url, clock, False) as store:
+        await store.tasks.heartbeat("alive", 10)
+
+    engine = create_engine(parse_url(store_url).url, poolclass=NullPool)
+    with engine.connect() as connection:
+        known = connection.execute(text("SELECT replica_id FROM replicas")).scalars().all()
+    engine.dispose()
+    assert known == ["alive"]
+
+
 @pytest.mark.req("TASK-21")
 async def test_what_is_due_next_counts_leases_polls_and_cancels(tasks: Tasks) -> None:
     assert await tasks.repository.next_due_at() is None
@@ -231,6 +252,7 @@ _CLAIMER = """
 import asyncio, sys
 from moorage.clock import SystemClock
 from moorage_drivers.sql.store import open_store
+from moorage_drivers.sql.urls import parse_url
 
 async def main():
     async with open_store(sys.argv[1], SystemClock(), False) as store:

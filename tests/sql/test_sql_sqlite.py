@@ -164,3 +164,11 @@ async def test_a_store_serves_another_event_loop(database: SqliteDatabase) -> No
     thread.join()
 
     assert await names(database) == {"from another loop"}
+
+
+@pytest.mark.req("OPS-2")
+def test_a_sqlite_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "OLDEST_SQLITE", (99, 1, 0))
+
+    with pytest.raises(StoreUnavailable, match=r"99\.1\.0"):
+        upgrade(f"sqlite:///{tmp_path / 'moorage.db'}")

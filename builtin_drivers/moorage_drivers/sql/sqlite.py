@@ -31,6 +31,8 @@ T = TypeVar("T")
 BUSY_TIMEOUT_SECONDS = 15.0
 _MOST_IN_ONE_COMMIT = 256
 _READERS = 4
+OLDEST_SQLITE = (3, 35, 0)
+"""The first with RETURNING and materialised common table expressions."""
 _WRITER_PRAGMAS = (
     # FULL: a commit has reached the disk when it returns, also when the power fails.
     "PRAGMA synchronous=FULL",
@@ -42,6 +44,7 @@ _WRITER_PRAGMAS = (
 
 def sqlite_engine(where: DatabaseUrl, *, begin: str, read_only: bool = False, size: int = 1) -> Engine:
     """An engine whose transactions begin with ``begin``: SQLAlchemy decides when, not the driver."""
+    check_version()
     pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": size, "max_overflow": 0}
     if where.path is None:
         pool = {"poolclass": StaticPool}
@@ -66,6 +69,16 @@ def sqlite_engine(where: DatabaseUrl, *, begin: str, read_only: bool = False, si
 def _prepare(connection: Any, *, read_only: bool) -> None:
     for pragma in ("PRAGMA query_only=ON",) if read_only else _WRITER_PRAGMAS:
         connection.execute(pragma)
+
+
+def check_version() -> None:
+    """Raises `StoreUnavailable` where Python was built with a SQLite that is too old."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailable(
+            f"this Python comes with SQLite {sqlite3.sqlite_version}, and moorage needs {oldest} or newer: "
+            "use another Python or PostgreSQL"
+        )
 
 
 def make_file(path: Path) -> None:

@@ -54,6 +54,7 @@ _COLUMNS = [tasks.c[name] for name in ALL_COLUMNS]
 _DUE, _LEASE = len(ACTIVE_COLUMNS), len(ACTIVE_COLUMNS) + 1
 _NOTIFY, _NOTIFY_LEASE = len(ALL_COLUMNS), len(ALL_COLUMNS) + 1
 _REMOTE_KEYS = (REMOTE_KEY, "tasks.user_id, tasks.server_name, tasks.remote_id")
+_REMEMBERED_SECONDS = 86_400.0  # of replicas that died without a farewell
 _LAPSED = "the gateway stopped during the submission; whether the server accepted it is unknown"
 
 
@@ -67,6 +68,7 @@ class SqlTasks:
         self._database = database
         self._sql = task_statements(database.dialect)
         self._answers = Answers(database)
+        self._has_beaten = False
         self._texts: dict[str, TextClause] = {}
 
     # --- submissions
@@ -226,8 +228,14 @@ class SqlTasks:
         return task_record(rows[0]) if rows else await self.get(task_id)
 
     async def heartbeat(self, owner: str, lease_seconds: float) -> None:
+        if lease_seconds <= 0:
+            await self._write(self._sql.farewell, {"owner": owner})
+            self._tell("tasks", True)
+            return
         await self._write(self._sql.heartbeat, {"owner": owner, "lease": span(lease_seconds)})
-        self._tell("tasks", lease_seconds <= 0)
+        if not self._has_beaten:
+            self._has_beaten = True
+            await self._write(self._sql.forget_replicas, {"age": span(_REMEMBERED_SECONDS)})
 
     # --- answers
 

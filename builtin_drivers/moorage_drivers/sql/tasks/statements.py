@@ -257,6 +257,8 @@ class TaskStatements:
     apply_notification: str
     next_notification: str
     heartbeat: str
+    farewell: str
+    forget_replicas: str
     delete_thread: str
     purge: str
 
@@ -290,6 +292,8 @@ def task_statements(dialect: Dialect) -> TaskStatements:
         next_notification=_next_notification(dialect),
         purge=_purge(dialect),
         heartbeat=_heartbeat(dialect),
+        farewell="DELETE FROM replicas WHERE replica_id = :owner",
+        forget_replicas=f"DELETE FROM replicas WHERE alive_until < {now} - CAST(:age AS BIGINT)",
         delete_thread=(
             "UPDATE tasks SET notification_status = 'dead_letter', notify_at = NULL, notify_owner = NULL, "
             "notify_token = NULL, notify_until = NULL, notification_error = 'the thread was deleted' "
