@@ -57,7 +57,7 @@ def _direct_step(names: Sequence[str]) -> Any:
         results = [message for message in since if isinstance(message, ToolMessage)]
         if len(results) < len(calls):
             call = {**calls[len(results)], "id": f"call_{uuid.uuid4().hex}", "type": "tool_call"}
-            return {"messages": [AIMessage("", tool_calls=[call])]}  # type: ignore[list-item]
+            return {"messages": [AIMessage("", tool_calls=[call])]}
         return {"messages": [AIMessage(_answer(results))]}
 
     return direct

@@ -127,7 +127,7 @@ async def _drop_earlier(graph: Graph, config: RunnableConfig, input: Any) -> Non
         return
     snapshot = await graph.aget_state(config)
     present: Sequence[BaseMessage] = snapshot.values.get("messages", ())
-    old = [RemoveMessage(id=message.id) for message in present if message.id in ids]
+    old = [RemoveMessage(id=message.id) for message in present if message.id and message.id in ids]
     if old:
         await graph.aupdate_state(config, {"messages": old}, as_node="__start__")
 

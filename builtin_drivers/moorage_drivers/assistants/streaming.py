@@ -78,7 +78,7 @@ class _Whole:
             shown = {key: {"metadata": to_json(metadata)}}
             found.append(AssistantEvent("messages", shown, namespace, "metadata"))
         if isinstance(known, BaseMessageChunk) and isinstance(message, BaseMessageChunk):
-            self._messages[key] = known + message  # type: ignore[assignment]
+            self._messages[key] = known + message
         else:
             self._messages[key] = message
         now = self._messages[key]

@@ -1,7 +1,7 @@
 """Tools that let an agent list, cancel and answer its thread's tasks (TASK-16, TASK-20)."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.tools import BaseTool, StructuredTool
@@ -111,8 +111,8 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
 
 
 def _call(runtime: ToolRuntime) -> CallContext:
-    context = runtime.context or {}
-    call = context.get("moorage")
+    context: Any = runtime.context
+    call = context.get("moorage") if isinstance(context, Mapping) else None
     if not isinstance(call, CallContext):
         raise TypeError("this tool works in a run of the gateway only")
     return call
