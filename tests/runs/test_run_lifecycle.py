@@ -18,7 +18,7 @@ from moorage.contract import (
 )
 from moorage.runs.service import InvalidThreadId, NamedAssistant, NamedValidator, RunService
 
-SECRET = "s3cr3t-canary-value"  # noqa: S105
+SECRET = "s3cr3t-canary-value"
 
 
 class Gate:

@@ -57,7 +57,7 @@ async def test_runs_of_a_dead_replica_end_truthfully_or_are_started_by_another(
     for thread in ("begun", "queued", "secret"):
         await dead.threads.create(ALICE, thread_id=thread)
     begun = await dead.create(request("begun"))
-    later = {"after_seconds": 60}
+    later: dict[str, Any] = {"after_seconds": 60}
     queued = await dead.create(request("queued", input=7, context={"tone": "x"}, **later))
     secret = await dead.create(request("secret", context={"secrets": {"k": "v" * 20}}, **later))
     await until(lambda: fake_store.runs.rows[begun.run_id].status is RunStatus.RUNNING)
@@ -151,9 +151,7 @@ async def test_an_orderly_stop_says_so_and_gives_queued_runs_back(
     assert fake_store.runs.rows[queued.run_id].status is RunStatus.PENDING
     second = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="second")
     async with second.running():
-        gone = await fake_clock.drive(
-            lambda: fake_store.runs.rows[queued.run_id].status is RunStatus.SUCCESS
-        )
+        gone = await fake_clock.drive(lambda: fake_store.runs.rows[queued.run_id].status is RunStatus.SUCCESS)
     assert gone < LEASE_SECONDS
 
 
