@@ -1,0 +1,10 @@
+"""Route handlers, one module per domain."""
+
+from litestar.types import ControllerRouterHandler
+
+from moorage_api.routes.health import healthz, readyz
+
+
+def all_routes() -> list[ControllerRouterHandler]:
+    """Every route of the application but ``/schema``."""
+    return [healthz, readyz]

@@ -1,0 +1,25 @@
+import httpx
+import pytest
+from support.api_fakes import FakeGateway
+from support.http import serving
+
+from moorage.contract import StoreUnavailable
+from moorage_api.app import create_app
+from moorage_api.settings import ApiSettings
+
+
+@pytest.mark.req("API-4")
+async def test_health_and_readiness_need_no_key() -> None:
+    gateway = FakeGateway()
+    async with serving(create_app(gateway.open)) as url, httpx.AsyncClient(base_url=url) as http:
+        assert (await http.get("/healthz")).json() == {"status": "ok"}
+        assert (await http.get("/readyz")).json() == {"status": "ok"}
+        gateway.store.broken = StoreUnavailable("the database does not answer")
+        answer = await http.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"] == "the database does not answer"
+        assert (await http.get("/healthz")).status_code == 200
+        for path in ("/schema", "/schema/openapi.json", "/schema/nowhere", "/nowhere"):
+            answer = await http.get(path)
+            print(path, answer.status_code, answer.headers["content-type"], answer.text[:300])
