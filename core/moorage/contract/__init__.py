@@ -48,10 +48,12 @@ from moorage.contract.markers import hookimpl, hookspec
 from moorage.contract.redaction import Redactor
 from moorage.contract.routing import RoutingHint, RoutingHintProvider, RoutingHintSpec
 from moorage.contract.runs import (
+    DEFAULT_STREAM_MODES,
     Assistant,
     AssistantEvent,
     AssistantSpec,
     LaunchedRun,
+    MultitaskStrategy,
     RunContext,
     RunLauncher,
     RunOrigin,
@@ -59,6 +61,7 @@ from moorage.contract.runs import (
     RunStatus,
     RunValidator,
     RunValidatorSpec,
+    StreamMode,
     ThreadState,
 )
 from moorage.contract.sections import ConfigSection, SectionLevel
@@ -135,6 +138,7 @@ __all__ = [
     "API_VERSION",
     "CLI_GROUP",
     "DEFAULT_SESSION_INIT_TIMEOUT_SECONDS",
+    "DEFAULT_STREAM_MODES",
     "PLUGIN_GROUP",
     "PRECEDENCE_HEADERS_FROM_CONTEXT",
     "PRECEDENCE_LOCAL",
@@ -185,6 +189,7 @@ __all__ = [
     "LifecycleSpec",
     "MemoRepository",
     "MoorageError",
+    "MultitaskStrategy",
     "NewTask",
     "Next",
     "NotFound",
@@ -224,6 +229,7 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoreUnavailable",
+    "StreamMode",
     "SubmitCall",
     "SubmitRejected",
     "SubmittedTask",
