@@ -46,7 +46,13 @@ from moorage.contract.identity import CallContext, Principal
 from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
 from moorage.contract.markers import hookimpl, hookspec
 from moorage.contract.redaction import Redactor
-from moorage.contract.routing import RoutingHint, RoutingHintProvider, RoutingHintSpec
+from moorage.contract.routing import (
+    ROUTING_METADATA,
+    RoutingHint,
+    RoutingHintProvider,
+    RoutingHintSpec,
+    routing_prompt,
+)
 from moorage.contract.runs import (
     DEFAULT_STREAM_MODES,
     Assistant,
@@ -145,6 +151,7 @@ __all__ = [
     "PRECEDENCE_OAUTH",
     "PRECEDENCE_USER_AUTH",
     "PROJECT",
+    "ROUTING_METADATA",
     "AdmissionRejected",
     "AmbiguousName",
     "ApiKeyRecord",
@@ -262,4 +269,5 @@ __all__ = [
     "check_header",
     "hookimpl",
     "hookspec",
+    "routing_prompt",
 ]
