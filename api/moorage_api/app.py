@@ -16,7 +16,14 @@ from moorage_api.openapi import openapi_config
 from moorage_api.problems import answer
 from moorage_api.routes import all_routes
 from moorage_api.settings import ApiSettings, check_exposure
-from moorage_api.wiring import KEY, Runtime, authentication_of, provide_gateway, provide_principal, provide_runtime
+from moorage_api.wiring import (
+    KEY,
+    Runtime,
+    authentication_of,
+    provide_gateway,
+    provide_principal,
+    provide_runtime,
+)
 
 GatewayFactory = Callable[[], AbstractAsyncContextManager[Any]]
 """Opens the gateway; entered when the application starts, left when it stops."""
@@ -46,6 +53,7 @@ def create_app(
                 yield
             finally:
                 runtime.stopping.set()
+                await runtime.finish()
                 runtime.authentication = None
 
     return Litestar(
@@ -73,4 +81,3 @@ def _authentication(gateway: Any, settings: ApiSettings) -> Authentication:
     authenticators = [one.spec.build(gateway.context) for one in gateway.host.authenticators()]
     keys = gateway.store.keys if gateway.store is not None else None
     return Authentication(keys, authenticators, settings.admin_key, settings.authentication)
-

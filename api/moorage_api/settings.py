@@ -65,7 +65,9 @@ def api_settings(settings: Settings, environment: Mapping[str, str] | None = Non
     known = {item.name: item for item in fields(ApiSettings) if item.name != "admin_key"}
     for name in table:
         if name not in known:
-            raise ConfigError(f"there is no such setting; there are {', '.join(known)}", where=f"{file}: api.{name}")
+            raise ConfigError(
+                f"there is no such setting; there are {', '.join(known)}", where=f"{file}: api.{name}"
+            )
     values: dict[str, Any] = {}
     for name, item in known.items():
         variable = f"MOORAGE_API_{name.upper()}"
@@ -79,7 +81,11 @@ def api_settings(settings: Settings, environment: Mapping[str, str] | None = Non
 def _parsed(item: Field[Any], text: str, where: str) -> Any:
     kind = type(item.default)
     try:
-        return {"true": True, "1": True, "false": False, "0": False}[text.lower()] if kind is bool else kind(text)
+        return (
+            {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+            if kind is bool
+            else kind(text)
+        )
     except (KeyError, ValueError):
         raise ConfigError(f"expects {_KINDS[kind]}", where=where) from None
 

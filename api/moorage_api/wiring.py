@@ -1,13 +1,16 @@
 """The application's own state, and what handlers get injected."""
 
 import asyncio
+import logging
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Any
 
 from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
-from litestar.params import PathParameter, SkipValidation
+from litestar.params import SkipValidation
 
 from moorage.contract.identity import Principal
 from moorage_api.auth.authentication import Authentication
@@ -15,6 +18,7 @@ from moorage_api.problems import ApiProblem
 from moorage_api.settings import ApiSettings
 
 KEY = "moorage"
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -26,6 +30,25 @@ class Runtime:
     authentication: Authentication | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is asked to stop, so that streams end instead of holding it up."""
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _aside: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def aside(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do it beside the request that asked for it; what fails is logged, the end waits for it."""
+        task = asyncio.create_task(_logged(work))
+        self._aside.add(task)
+        task.add_done_callback(self._aside.discard)
+
+    async def finish(self) -> None:
+        """Wait for what runs aside."""
+        await asyncio.gather(*self._aside)
+
+
+async def _logged(work: Coroutine[Any, Any, object]) -> None:
+    try:
+        await work
+    except Exception:
+        log.exception("work beside a request failed")
 
 
 def runtime_of(connection: "ASGIConnection[Any, Any, Any, Any]") -> Runtime:
@@ -56,9 +79,3 @@ def provide_runtime(request: Request[Any, Any, Any]) -> Any:
 GatewayDep = NamedDependency[SkipValidation[Any]]
 PrincipalDep = NamedDependency[SkipValidation[Principal]]
 RuntimeDep = NamedDependency[SkipValidation[Runtime]]
-
-ID_PATTERN = "^[A-Za-z0-9_-]{1,64}$"
-ThreadId = Annotated[
-    str,
-    PathParameter(pattern=ID_PATTERN, description="1 to 64 of letters, digits, `-` and `_`."),
-]

@@ -5,7 +5,6 @@ from support.http import serving
 
 from moorage.contract import StoreUnavailable
 from moorage_api.app import create_app
-from moorage_api.settings import ApiSettings
 
 
 @pytest.mark.req("API-4")

@@ -2,9 +2,19 @@
 
 from litestar.types import ControllerRouterHandler
 
+from moorage_api.routes import assistants, operations, runs, stateless, tasks, threads
 from moorage_api.routes.health import healthz, readyz
 
 
 def all_routes() -> list[ControllerRouterHandler]:
     """Every route of the application but ``/schema``."""
-    return [healthz, readyz]
+    return [
+        healthz,
+        readyz,
+        assistants.router,
+        threads.router,
+        runs.router,
+        stateless.router,
+        tasks.router,
+        operations.router,
+    ]

@@ -20,7 +20,11 @@ class MemoryKeys:
         if any(one.name == name and one.revoked_at is None for one in self.records.values()):
             raise Conflict(f"there is a key {name!r} already")
         record = ApiKeyRecord(
-            key_id=f"k{len(self.records)}", name=name, user_id=user_id, roles=roles, created_at=datetime.now(UTC)
+            key_id=f"k{len(self.records)}",
+            name=name,
+            user_id=user_id,
+            roles=roles,
+            created_at=datetime.now(UTC),
         )
         self.records[key_hash] = record
         return record
@@ -36,7 +40,10 @@ class MemoryKeys:
         """A fresh key of that user."""
         key = new_key()
         await self.create(
-            name=f"{user_id}-{len(self.records)}", user_id=user_id, roles=frozenset(roles), key_hash=key_hash(key)
+            name=f"{user_id}-{len(self.records)}",
+            user_id=user_id,
+            roles=frozenset(roles),
+            key_hash=key_hash(key),
         )
         return key
 

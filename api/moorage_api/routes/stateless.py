@@ -1,0 +1,79 @@
+"""Runs without a thread: each gets one of its own, which goes when the run has ended (RUN-5)."""
+
+from litestar import Router, post
+from litestar.response import Stream
+
+from moorage_api.encoding import JsonResponse
+from moorage_api.problems import invalid
+from moorage_api.routes.documented import problems
+from moorage_api.routes.launching import (
+    EVENT_STREAM,
+    FINAL_VALUES,
+    location_headers,
+    request_of,
+    start_stream,
+    wait_answer,
+)
+from moorage_api.schemas.runs import Run, RunCreate
+from moorage_api.views import run_view
+from moorage_api.wiring import GatewayDep, PrincipalDep, RuntimeDep
+
+BATCH_LIMIT = 100
+
+
+@post("/", status_code=200, summary="Start a run", operation_id="create_stateless_run", responses=problems())
+async def create_stateless_run(gateway: GatewayDep, principal: PrincipalDep, data: RunCreate) -> JsonResponse:
+    """On a thread of its own."""
+    record = await gateway.runs.create(request_of(gateway, principal, None, data))
+    return JsonResponse(run_view(record), headers=location_headers(record))
+
+
+@post(
+    "/wait",
+    status_code=200,
+    summary="Run and wait",
+    operation_id="wait_stateless_run",
+    responses=problems() | FINAL_VALUES,
+)
+async def wait_stateless_run(
+    runtime: RuntimeDep, gateway: GatewayDep, principal: PrincipalDep, data: RunCreate
+) -> Stream:
+    """The values when the run has ended, or ``{"__error__": …}``."""
+    record = await gateway.runs.create(request_of(gateway, principal, None, data))
+    return wait_answer(runtime, record, principal, cancel_on_disconnect=data.on_disconnect == "cancel")
+
+
+@post(
+    "/stream",
+    status_code=200,
+    summary="Run and stream",
+    operation_id="stream_stateless_run",
+    responses=problems() | EVENT_STREAM,
+)
+async def stream_stateless_run(runtime: RuntimeDep, principal: PrincipalDep, data: RunCreate) -> Stream:
+    """Server-sent events in the modes asked for."""
+    return await start_stream(runtime, principal, None, data)
+
+
+@post(
+    "/batch",
+    status_code=200,
+    summary="Start several runs",
+    operation_id="create_run_batch",
+    responses=problems(),
+)
+async def create_run_batch(gateway: GatewayDep, principal: PrincipalDep, data: list[RunCreate]) -> list[Run]:
+    """All of them pass admission before the first is created."""
+    if len(data) > BATCH_LIMIT:
+        raise invalid("", f"at most {BATCH_LIMIT} runs at once")
+    requests = [request_of(gateway, principal, None, one) for one in data]
+    for request in requests:
+        await gateway.runs.admit(request)
+    return [run_view(await gateway.runs.create(request)) for request in requests]
+
+
+router = Router(
+    "/api/runs",
+    route_handlers=[create_stateless_run, wait_stateless_run, stream_stateless_run, create_run_batch],
+    tags=["stateless runs"],
+)

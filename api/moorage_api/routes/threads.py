@@ -1,0 +1,217 @@
+"""Threads: create, read, change, forget, search; their state and history (RUN-5)."""
+
+from typing import Annotated, Any
+
+from litestar import Router, delete, get, patch, post
+from litestar.params import PathParameter, QueryParameter
+
+from moorage.contract.identity import Principal
+from moorage_api.problems import ApiProblem
+from moorage_api.routes.documented import problems
+from moorage_api.schemas.ids import Flag, Limit, ThreadId
+from moorage_api.schemas.threads import (
+    CheckpointRef,
+    HistoryQuery,
+    StateAt,
+    StateUpdate,
+    StateUpdated,
+    Thread,
+    ThreadCreate,
+    ThreadPatch,
+    ThreadSearch,
+    ThreadState,
+)
+from moorage_api.views import checkpoint_view, state_view, thread_view
+from moorage_api.wiring import GatewayDep, PrincipalDep
+
+CheckpointId = Annotated[str, PathParameter(max_length=128)]
+
+
+def unsupported(what: str, why: str) -> ApiProblem:
+    """501: a part of the LangGraph Platform that this gateway does not have."""
+    return ApiProblem(501, "not-supported", f"{what} is not supported: {why}.")
+
+
+@post(
+    "/",
+    status_code=200,
+    summary="Create a thread",
+    operation_id="create_thread",
+    responses=problems(409, 501),
+)
+async def create_thread(gateway: GatewayDep, principal: PrincipalDep, data: ThreadCreate) -> Thread:
+    """With ``if_exists: do_nothing`` the caller's own existing thread is returned as it is."""
+    if data.supersteps:
+        raise unsupported("supersteps", "a thread starts empty; update its state instead")
+    record = await gateway.runs.threads.create(
+        principal, thread_id=data.thread_id, metadata=data.metadata, if_exists=data.if_exists
+    )
+    return thread_view(record)
+
+
+@get("/{thread_id:str}", summary="Get a thread", operation_id="get_thread", responses=problems(404))
+async def get_thread(gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId) -> Thread:
+    """With the present values of its state."""
+    record = await gateway.runs.threads.get(principal, thread_id)
+    return thread_view(record, await gateway.runs.threads.state(principal, thread_id))
+
+
+@patch(
+    "/{thread_id:str}",
+    summary="Change a thread's metadata",
+    operation_id="patch_thread",
+    responses=problems(404),
+)
+async def patch_thread(
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: ThreadPatch
+) -> Thread:
+    """Merges top-level keys."""
+    return thread_view(await gateway.runs.threads.update(principal, thread_id, data.metadata))
+
+
+@delete(
+    "/{thread_id:str}", summary="Delete a thread", operation_id="delete_thread", responses=problems(404, 409)
+)
+async def delete_thread(gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId) -> None:
+    """With its runs, events and state; its sessions are closed."""
+    await gateway.runs.threads.delete(principal, thread_id)
+
+
+@post(
+    "/search",
+    status_code=200,
+    summary="Search threads",
+    operation_id="search_threads",
+    responses=problems(501),
+)
+async def search_threads(gateway: GatewayDep, principal: PrincipalDep, data: ThreadSearch) -> list[Thread]:
+    """The caller's own, newest first."""
+    if data.values:
+        raise unsupported("searching by values", "states are kept as opaque checkpoints")
+    found = await gateway.runs.threads.search(
+        principal, metadata=data.metadata or {}, status=data.status, limit=data.limit, offset=data.offset
+    )
+    return [thread_view(record) for record in found]
+
+
+@get(
+    "/{thread_id:str}/state",
+    summary="Get a thread's state",
+    operation_id="get_state",
+    responses=problems(404),
+)
+async def get_state(
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, subgraphs: Flag = False
+) -> ThreadState:
+    """The latest checkpoint; an empty one for a thread without runs."""
+    return state_view(thread_id, await gateway.runs.threads.state(principal, thread_id))
+
+
+@get(
+    "/{thread_id:str}/state/{checkpoint_id:str}",
+    summary="Get a thread's state at a checkpoint",
+    operation_id="get_state_at",
+    responses=problems(404),
+)
+async def get_state_at(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    thread_id: ThreadId,
+    checkpoint_id: CheckpointId,
+    subgraphs: Flag = False,
+) -> ThreadState:
+    """That checkpoint, where the thread has it."""
+    state = await gateway.runs.threads.state(principal, thread_id, checkpoint_id=checkpoint_id)
+    return state_view(thread_id, state)
+
+
+@post(
+    "/{thread_id:str}/state/checkpoint",
+    status_code=200,
+    summary="Get a thread's state at a checkpoint, by body",
+    operation_id="post_state_at",
+    responses=problems(404),
+)
+async def post_state_at(
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: StateAt
+) -> ThreadState:
+    """The same as by path."""
+    checkpoint_id = data.checkpoint.checkpoint_id
+    state = await gateway.runs.threads.state(principal, thread_id, checkpoint_id=checkpoint_id)
+    return state_view(thread_id, state)
+
+
+@post(
+    "/{thread_id:str}/state",
+    status_code=200,
+    summary="Update a thread's state",
+    operation_id="update_state",
+    responses=problems(404, 409),
+)
+async def update_state(
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: StateUpdate
+) -> StateUpdated:
+    """Writes a checkpoint outside a run; a busy thread answers 409."""
+    checkpoint_id = data.checkpoint_id or (data.checkpoint.checkpoint_id if data.checkpoint else None)
+    state = await gateway.runs.threads.update_state(
+        principal, thread_id, data.values, as_node=data.as_node, checkpoint_id=checkpoint_id
+    )
+    return StateUpdated(checkpoint_view(thread_id, state.checkpoint_id, state.checkpoint_ns))
+
+
+@post(
+    "/{thread_id:str}/history",
+    status_code=200,
+    summary="A thread's history",
+    operation_id="post_history",
+    responses=problems(404),
+)
+async def post_history(
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: HistoryQuery
+) -> list[ThreadState]:
+    """Checkpoints, newest first."""
+    before = data.before.checkpoint_id if isinstance(data.before, CheckpointRef) else data.before
+    return await _history(gateway, principal, thread_id, limit=data.limit, before=before)
+
+
+@get(
+    "/{thread_id:str}/history",
+    summary="A thread's history, by query",
+    operation_id="get_history",
+    responses=problems(404),
+)
+async def get_history(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    thread_id: ThreadId,
+    limit: Limit = 10,
+    before: Annotated[str | None, QueryParameter(max_length=128, description="A checkpoint id.")] = None,
+) -> list[ThreadState]:
+    """The same as by body."""
+    return await _history(gateway, principal, thread_id, limit=limit, before=before)
+
+
+async def _history(
+    gateway: Any, principal: Principal, thread_id: str, *, limit: int, before: str | None
+) -> list[ThreadState]:
+    states = await gateway.runs.threads.history(principal, thread_id, limit=limit, before=before)
+    return [state_view(thread_id, state) for state in states]
+
+
+router = Router(
+    "/api/threads",
+    route_handlers=[
+        create_thread,
+        search_threads,
+        get_thread,
+        patch_thread,
+        delete_thread,
+        get_state,
+        get_state_at,
+        post_state_at,
+        update_state,
+        get_history,
+        post_history,
+    ],
+    tags=["threads"],
+)
