@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from litestar import Router, get, post
-from litestar.params import PathParameter
+from litestar.params import JSONBody, PathParameter
 
 from moorage.contract.errors import NotFound
 from moorage_api.encoding import JsonResponse
@@ -48,7 +48,7 @@ def _matching(runtime: Runtime, asked: AssistantSearch | AssistantCount) -> list
     operation_id="search_assistants",
     responses=problems(),
 )
-async def search_assistants(runtime: RuntimeDep, data: AssistantSearch) -> JsonResponse:
+async def search_assistants(runtime: RuntimeDep, data: JSONBody[AssistantSearch]) -> JsonResponse:
     """Those that plugins contribute; one that cannot be used here says why in its metadata."""
     found = _matching(runtime, data)
     page = found[data.offset : data.offset + data.limit]
@@ -64,7 +64,7 @@ async def search_assistants(runtime: RuntimeDep, data: AssistantSearch) -> JsonR
     operation_id="count_assistants",
     responses=problems(),
 )
-async def count_assistants(runtime: RuntimeDep, data: AssistantCount) -> int:
+async def count_assistants(runtime: RuntimeDep, data: JSONBody[AssistantCount]) -> int:
     """How many a search would find."""
     return len(_matching(runtime, data))
 

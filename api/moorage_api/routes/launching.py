@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import QueryParameter
 from litestar.response import Stream
-from moorage.runs.request import run_request, stream_modes
 
 from moorage.contract.identity import Principal
 from moorage.contract.runs import RunRequest, RunStatus
 from moorage.contract.stores import RunRecord
+from moorage.runs.request import run_request, stream_modes
 from moorage_api.problems import describe
 from moorage_api.schemas.runs import RunCreate
 from moorage_api.streaming import JSON_BEAT, SSE_BEAT, SSE_MEDIA_TYPE, alive, late_json, sse

@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from litestar import Router, delete, get, post
-from litestar.params import HeaderParameter, QueryParameter
+from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
-from moorage.runs.request import stream_modes
 
+from moorage.runs.request import stream_modes
 from moorage_api.encoding import JsonResponse
 from moorage_api.routes.documented import problems
 from moorage_api.routes.launching import (
@@ -36,7 +36,7 @@ AfterSeq = Annotated[int, QueryParameter(ge=0, le=2**62, description="The cursor
 
 @post("/", status_code=200, summary="Start a run", operation_id="create_run", responses=problems(404, 409))
 async def create_run(
-    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: RunCreate
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[RunCreate]
 ) -> JsonResponse:
     """In the background; the answer comes at once."""
     record = await gateway.runs.create(request_of(gateway, principal, thread_id, data))
@@ -50,7 +50,7 @@ async def list_runs(
     thread_id: ThreadId,
     limit: Limit = 10,
     offset: Offset = 0,
-    status: RunStatus | None = None,
+    status: Annotated[RunStatus | None, QueryParameter(description="Only these.")] = None,
 ) -> list[Run]:
     """Newest first."""
     runs = await gateway.runs.list(principal, thread_id, status=status, limit=limit, offset=offset)
@@ -99,7 +99,11 @@ async def cancel_run(
     responses=problems(404, 409) | FINAL_VALUES,
 )
 async def wait_run(
-    runtime: RuntimeDep, gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: RunCreate
+    runtime: RuntimeDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    thread_id: ThreadId,
+    data: JSONBody[RunCreate],
 ) -> Stream:
     """Answers the thread's values when the run has ended, or ``{"__error__": …}``. Blank lines before the
     document keep the connection alive."""
@@ -115,7 +119,11 @@ async def wait_run(
     responses=problems(404, 409) | EVENT_STREAM,
 )
 async def stream_run(
-    runtime: RuntimeDep, gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: RunCreate
+    runtime: RuntimeDep,
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    thread_id: ThreadId,
+    data: JSONBody[RunCreate],
 ) -> Stream:
     """Server-sent events in the modes asked for; resume them at ``Location`` with ``Last-Event-ID``."""
     return await start_stream(runtime, principal, thread_id, data)

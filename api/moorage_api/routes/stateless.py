@@ -1,6 +1,7 @@
 """Runs without a thread: each gets one of its own, which goes when the run has ended (RUN-5)."""
 
 from litestar import Router, post
+from litestar.params import JSONBody
 from litestar.response import Stream
 
 from moorage_api.encoding import JsonResponse
@@ -22,7 +23,11 @@ BATCH_LIMIT = 100
 
 
 @post("/", status_code=200, summary="Start a run", operation_id="create_stateless_run", responses=problems())
-async def create_stateless_run(gateway: GatewayDep, principal: PrincipalDep, data: RunCreate) -> JsonResponse:
+async def create_stateless_run(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    data: JSONBody[RunCreate],
+) -> JsonResponse:
     """On a thread of its own."""
     record = await gateway.runs.create(request_of(gateway, principal, None, data))
     return JsonResponse(run_view(record), headers=location_headers(record))
@@ -36,7 +41,7 @@ async def create_stateless_run(gateway: GatewayDep, principal: PrincipalDep, dat
     responses=problems() | FINAL_VALUES,
 )
 async def wait_stateless_run(
-    runtime: RuntimeDep, gateway: GatewayDep, principal: PrincipalDep, data: RunCreate
+    runtime: RuntimeDep, gateway: GatewayDep, principal: PrincipalDep, data: JSONBody[RunCreate]
 ) -> Stream:
     """The values when the run has ended, or ``{"__error__": …}``."""
     record = await gateway.runs.create(request_of(gateway, principal, None, data))
@@ -50,7 +55,11 @@ async def wait_stateless_run(
     operation_id="stream_stateless_run",
     responses=problems() | EVENT_STREAM,
 )
-async def stream_stateless_run(runtime: RuntimeDep, principal: PrincipalDep, data: RunCreate) -> Stream:
+async def stream_stateless_run(
+    runtime: RuntimeDep,
+    principal: PrincipalDep,
+    data: JSONBody[RunCreate],
+) -> Stream:
     """Server-sent events in the modes asked for."""
     return await start_stream(runtime, principal, None, data)
 
@@ -62,7 +71,11 @@ async def stream_stateless_run(runtime: RuntimeDep, principal: PrincipalDep, dat
     operation_id="create_run_batch",
     responses=problems(),
 )
-async def create_run_batch(gateway: GatewayDep, principal: PrincipalDep, data: list[RunCreate]) -> list[Run]:
+async def create_run_batch(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    data: JSONBody[list[RunCreate]],
+) -> list[Run]:
     """All of them pass admission before the first is created."""
     if len(data) > BATCH_LIMIT:
         raise invalid("", f"at most {BATCH_LIMIT} runs at once")

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from litestar import Router, delete, get, patch, post
-from litestar.params import PathParameter, QueryParameter
+from litestar.params import JSONBody, PathParameter, QueryParameter
 
 from moorage.contract.identity import Principal
 from moorage_api.problems import ApiProblem
@@ -39,7 +39,7 @@ def unsupported(what: str, why: str) -> ApiProblem:
     operation_id="create_thread",
     responses=problems(409, 501),
 )
-async def create_thread(gateway: GatewayDep, principal: PrincipalDep, data: ThreadCreate) -> Thread:
+async def create_thread(gateway: GatewayDep, principal: PrincipalDep, data: JSONBody[ThreadCreate]) -> Thread:
     """With ``if_exists: do_nothing`` the caller's own existing thread is returned as it is."""
     if data.supersteps:
         raise unsupported("supersteps", "a thread starts empty; update its state instead")
@@ -63,7 +63,7 @@ async def get_thread(gateway: GatewayDep, principal: PrincipalDep, thread_id: Th
     responses=problems(404),
 )
 async def patch_thread(
-    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: ThreadPatch
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[ThreadPatch]
 ) -> Thread:
     """Merges top-level keys."""
     return thread_view(await gateway.runs.threads.update(principal, thread_id, data.metadata))
@@ -84,7 +84,11 @@ async def delete_thread(gateway: GatewayDep, principal: PrincipalDep, thread_id:
     operation_id="search_threads",
     responses=problems(501),
 )
-async def search_threads(gateway: GatewayDep, principal: PrincipalDep, data: ThreadSearch) -> list[Thread]:
+async def search_threads(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    data: JSONBody[ThreadSearch],
+) -> list[Thread]:
     """The caller's own, newest first."""
     if data.values:
         raise unsupported("searching by values", "states are kept as opaque checkpoints")
@@ -133,7 +137,7 @@ async def get_state_at(
     responses=problems(404),
 )
 async def post_state_at(
-    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: StateAt
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[StateAt]
 ) -> ThreadState:
     """The same as by path."""
     checkpoint_id = data.checkpoint.checkpoint_id
@@ -149,7 +153,7 @@ async def post_state_at(
     responses=problems(404, 409),
 )
 async def update_state(
-    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: StateUpdate
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[StateUpdate]
 ) -> StateUpdated:
     """Writes a checkpoint outside a run; a busy thread answers 409."""
     checkpoint_id = data.checkpoint_id or (data.checkpoint.checkpoint_id if data.checkpoint else None)
@@ -167,7 +171,7 @@ async def update_state(
     responses=problems(404),
 )
 async def post_history(
-    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: HistoryQuery
+    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[HistoryQuery]
 ) -> list[ThreadState]:
     """Checkpoints, newest first."""
     before = data.before.checkpoint_id if isinstance(data.before, CheckpointRef) else data.before
