@@ -9,7 +9,7 @@ from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
 
-from moorage_api.auth.authentication import Authentication
+from moorage_api.auth.authentication import Authentication, NamedAuthenticator
 from moorage_api.auth.middleware import AuthenticationMiddleware
 from moorage_api.encoding import JsonResponse
 from moorage_api.openapi import openapi_config
@@ -78,6 +78,9 @@ def create_app(
 
 
 def _authentication(gateway: Any, settings: ApiSettings) -> Authentication:
-    authenticators = [one.spec.build(gateway.context) for one in gateway.host.authenticators()]
+    authenticators = [
+        NamedAuthenticator(one.plugin, one.spec.build(gateway.context))
+        for one in gateway.host.authenticators()
+    ]
     keys = gateway.store.keys if gateway.store is not None else None
     return Authentication(keys, authenticators, settings.admin_key, settings.authentication)

@@ -31,7 +31,9 @@ def openapi_config() -> OpenAPIConfig:
         version=version("moorage-api"),
         description=DESCRIPTION,
         path=SCHEMA_PATH,
-        openapi_router=Router(SCHEMA_PATH, route_handlers=[], after_request=_no_page),
+        openapi_router=Router(
+            SCHEMA_PATH, route_handlers=[], after_request=_no_page, include_in_schema=False
+        ),
         render_plugins=[JsonRenderPlugin(path=["", "/openapi.json"]), YamlRenderPlugin()],
         security=[{"bearer": []}, {"apiKey": []}],
         components=Components(

@@ -33,6 +33,7 @@ from moorage.contract.errors import (
     StoreUnavailable,
     ThreadBusy,
 )
+from moorage.runs.threads import InvalidThreadId
 from moorage_api.encoding import JsonResponse
 from moorage_api.schemas.problem import FieldFault, Problem
 
@@ -75,6 +76,7 @@ _DOMAIN: tuple[tuple[type[Exception], int, str], ...] = (
     (RemoteTaskConflict, 409, "remote-task-conflict"),
     (Conflict, 409, "conflict"),
     (AdmissionRejected, 422, "run-refused"),
+    (InvalidThreadId, 422, "invalid-request"),
     (LaunchRefused, 422, "launch-refused"),
     (AuthenticationFailed, 401, "unauthorized"),
     (CredentialDenied, 403, "credential-denied"),
@@ -154,7 +156,9 @@ def _faults(error: ValidationException) -> Iterator[FieldFault]:
         return
     extra: Any = error.extra
     for message in extra if isinstance(extra, list) else []:
-        yield FieldFault(str(message.get("key", ""))[:_PATH_LIMIT], _reason(str(message.get("message", ""))))
+        key = str(message.get("key", ""))
+        path = "" if key == "data" else key[:_PATH_LIMIT]
+        yield FieldFault(path, _reason(str(message.get("message", ""))))
 
 
 def _reason(message: str) -> str:

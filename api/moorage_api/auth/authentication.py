@@ -1,11 +1,12 @@
 """From a request's headers to a principal. Nothing else of a request says who calls (RUN-9)."""
 
+import asyncio
 import hmac
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from moorage.contract.errors import AuthenticationFailed
+from moorage.contract.errors import AuthenticationFailed, PluginError, PluginTimeout
 from moorage.contract.hosting import Authenticator, AuthRequest
 from moorage.contract.identity import Principal
 from moorage.contract.stores import KeyRepository
@@ -18,8 +19,35 @@ ADMIN = Principal("admin", frozenset({"admin", "user"}))
 NOBODY_ASKED = Principal("local", frozenset({"admin", "user"}))
 """Everybody, where authentication is switched off (loopback only)."""
 
+AUTHENTICATOR_TIMEOUT_SECONDS = 10.0
 MISSING = "Give an API key: 'Authorization: Bearer <key>' or 'X-Api-Key: <key>'."
 WRONG = "The credentials are not valid."
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAuthenticator:
+    """An authenticator and the plugin that contributed it."""
+
+    plugin: str
+    authenticator: Authenticator
+
+    async def ask(self, request: AuthRequest) -> Principal | None:
+        """Under a deadline; one that fails to answer lets nobody in (PLUG-7).
+
+        Raises `AuthenticationFailed`, and `PluginError` for what it does wrong itself.
+        """
+        try:
+            async with asyncio.timeout(AUTHENTICATOR_TIMEOUT_SECONDS):
+                principal = await self.authenticator.authenticate(request)
+        except AuthenticationFailed:
+            raise
+        except TimeoutError as error:
+            raise PluginTimeout("its authenticator did not answer in time", plugin=self.plugin) from error
+        except Exception as error:
+            raise PluginError("its authenticator failed", plugin=self.plugin) from error
+        if principal is not None and not isinstance(principal, Principal):
+            raise PluginError("its authenticator answered with no principal", plugin=self.plugin)
+        return principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +55,7 @@ class Authentication:
     """Asks the keys first, then the authenticators in their order."""
 
     keys: KeyRepository | None
-    authenticators: Sequence[Authenticator] = ()
+    authenticators: Sequence[NamedAuthenticator] = ()
     admin_key: str | None = field(default=None, repr=False)
     enabled: bool = True
 
@@ -40,8 +68,8 @@ class Authentication:
             if (principal := await self._of_key(key)) is not None:
                 return principal
         request = AuthRequest(headers=headers, client_host=client_host)
-        for authenticator in self.authenticators:
-            if (principal := await authenticator.authenticate(request)) is not None:
+        for named in self.authenticators:
+            if (principal := await named.ask(request)) is not None:
                 return principal
         raise AuthenticationFailed(WRONG if presented else MISSING)
 

@@ -61,8 +61,25 @@ class MemoryStore:
 
 @dataclass
 class NoHost:
+    reports: tuple[Any, ...] = ()
+
     def authenticators(self) -> list[Any]:
         return []
+
+
+class NoTools:
+    """A `ToolSource` without servers."""
+
+    resets = 0
+
+    async def tools(self, context: Any) -> list[Any]:
+        return []
+
+    async def servers(self, *, probe: bool = False) -> list[Any]:
+        return []
+
+    async def reset(self) -> None:
+        self.resets += 1
 
 
 @dataclass
@@ -72,6 +89,9 @@ class FakeGateway:
     store: MemoryStore = field(default_factory=MemoryStore)
     host: Any = field(default_factory=NoHost)
     context: Any = None
+    tools: NoTools = field(default_factory=NoTools)
+    tasks: Any = None
+    tasks_unavailable: str | None = "no task driver is installed"
     opened: int = 0
     closed: int = 0
 

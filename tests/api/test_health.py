@@ -1,3 +1,5 @@
+"""Health needs no key and tells the truth about the store."""
+
 import httpx
 import pytest
 from support.api_fakes import FakeGateway
@@ -8,7 +10,7 @@ from moorage_api.app import create_app
 
 
 @pytest.mark.req("API-4")
-async def test_health_and_readiness_need_no_key() -> None:
+async def test_readiness_follows_the_store_and_liveness_does_not() -> None:
     gateway = FakeGateway()
     async with serving(create_app(gateway.open)) as url, httpx.AsyncClient(base_url=url) as http:
         assert (await http.get("/healthz")).json() == {"status": "ok"}
@@ -16,9 +18,5 @@ async def test_health_and_readiness_need_no_key() -> None:
         gateway.store.broken = StoreUnavailable("the database does not answer")
         answer = await http.get("/readyz")
         assert answer.status_code == 503
-        assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["detail"] == "the database does not answer"
         assert (await http.get("/healthz")).status_code == 200
-        for path in ("/schema", "/schema/openapi.json", "/schema/nowhere", "/nowhere"):
-            answer = await http.get(path)
-            print(path, answer.status_code, answer.headers["content-type"], answer.text[:300])
