@@ -13,8 +13,8 @@ DEFAULT_RECURSION_LIMIT = 25
 _CLAIMS = frozenset(
     {
         "user", "user_id", "userid", "user_ids", "username", "principal", "identity", "owner", "owner_id",
-        "role", "roles", "permission", "permissions", "scopes", "is_admin", "admin", "internal", "is_internal",
-        "background", "moorage",
+        "role", "roles", "permission", "permissions", "scopes", "is_admin", "admin",
+        "internal", "is_internal", "background", "moorage",
     }
 )  # fmt: skip
 _CLAIM_PREFIXES = ("__", "moorage_", "langgraph_auth")
