@@ -92,7 +92,12 @@ INVALID = [
     ("post", "/api/threads/t/runs", {"assistant_id": "x", "metadata": SECRET}, "metadata"),
     ("post", "/api/threads/t/runs", {"assistant_id": "x", "metadata": [SECRET]}, "metadata"),
     ("post", "/api/threads/t/runs", {"assistant_id": "x", "config": SECRET}, "config"),
-    ("post", "/api/threads/t/runs", {"assistant_id": "x", "multitask_strategy": SECRET}, "multitask_strategy"),
+    (
+        "post",
+        "/api/threads/t/runs",
+        {"assistant_id": "x", "multitask_strategy": SECRET},
+        "multitask_strategy",
+    ),
     ("post", "/api/threads/t/runs", {"assistant_id": "x", "after_seconds": -1}, "after_seconds"),
     ("post", "/api/threads", {"thread_id": SECRET + "/"}, "thread_id"),
     ("post", "/api/threads", {"thread_id": "a\n"}, "thread_id"),

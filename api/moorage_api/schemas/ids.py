@@ -10,7 +10,9 @@ _STRICT = r"^[A-Za-z0-9_-]{1,64}\Z"
 """What is checked: Python's ``$`` also matches before a final line break, ECMA's has no ``\\Z``."""
 _ID_TEXT = "1 to 64 of letters, digits, `-` and `_`."
 
-ThreadId = Annotated[str, PathParameter(pattern=_STRICT, schema_extra={"pattern": ID_PATTERN}, description=_ID_TEXT)]
+ThreadId = Annotated[
+    str, PathParameter(pattern=_STRICT, schema_extra={"pattern": ID_PATTERN}, description=_ID_TEXT)
+]
 RunId = Annotated[str, PathParameter(max_length=128)]
 TaskId = Annotated[str, PathParameter(max_length=128)]
 NewThreadId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
