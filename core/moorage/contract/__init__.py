@@ -26,6 +26,7 @@ from moorage.contract.errors import (
     Conflict,
     CredentialDenied,
     DriverError,
+    InvalidAnswer,
     LaunchRefused,
     MoorageError,
     NotFound,
@@ -89,6 +90,8 @@ from moorage.contract.sinks import (
     SinkSpec,
 )
 from moorage.contract.stores import (
+    AnswerRecord,
+    AnswerState,
     ApiKeyRecord,
     ClaimedNotification,
     ClaimedTask,
@@ -154,6 +157,8 @@ __all__ = [
     "ROUTING_METADATA",
     "AdmissionRejected",
     "AmbiguousName",
+    "AnswerRecord",
+    "AnswerState",
     "ApiKeyRecord",
     "Assistant",
     "AssistantEvent",
@@ -186,6 +191,7 @@ __all__ = [
     "Interceptor",
     "InterceptorRunner",
     "InterceptorSpec",
+    "InvalidAnswer",
     "KeyRepository",
     "LaunchRefused",
     "LaunchRequest",
