@@ -1,19 +1,28 @@
 """Durable tasks of a thread (API-3)."""
 
+import uuid
 from typing import Any
 
 import msgspec
 from litestar import Router, get, post
+from litestar.params import JSONBody
 
 from moorage.contract.errors import StoreUnavailable
+from moorage.contract.identity import Principal
+from moorage.contract.stores import TaskFilter
+from moorage.tasks.views import answer_row, detail, list_row
 from moorage_api.routes.documented import problems
 from moorage_api.schemas.ids import Cursor, Limit, TaskId, ThreadId
-from moorage_api.schemas.tasks import TaskDetail, TaskPage, TaskRow
+from moorage_api.schemas.tasks import TaskAnswered, TaskDetail, TaskPage, TaskResponse, TaskRow
 from moorage_api.wiring import GatewayDep, PrincipalDep
 
 
-def _service(gateway: Any) -> Any:
-    """Raises `StoreUnavailable` that says why there is no task runtime (TASK-14)."""
+async def _tasks_of(gateway: Any, principal: Principal, thread_id: str) -> Any:
+    """The task service, for a thread of the caller's own.
+
+    Raises `NotFound`, and `StoreUnavailable` that says why there is no task runtime (TASK-14).
+    """
+    await gateway.runs.threads.get(principal, thread_id)
     if gateway.tasks is None:
         raise StoreUnavailable(f"durable tasks are not available: {gateway.tasks_unavailable}")
     return gateway.tasks
@@ -28,17 +37,19 @@ async def list_tasks(
     cursor: Cursor = None,
 ) -> TaskPage:
     """Newest first."""
-    page = await _service(gateway).list(principal, thread_id, limit=limit, cursor=cursor)
-    rows = [msgspec.convert(row, TaskRow, from_attributes=True) for row in page.items]
-    return TaskPage(rows, page.next_cursor)
+    tasks = await _tasks_of(gateway, principal, thread_id)
+    wanted = TaskFilter(user_id=principal.user_id, thread_id=thread_id, limit=limit, cursor=cursor)
+    page = await tasks.list(principal, wanted)
+    return TaskPage([msgspec.convert(list_row(task), TaskRow) for task in page.items], page.next_cursor)
 
 
-@get("/{task_id:str}", summary="One task", operation_id="get_task", responses=problems(404))
+@get("/{task_id:str}", summary="Get a task", operation_id="get_task", responses=problems(404))
 async def get_task(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, task_id: TaskId
 ) -> TaskDetail:
     """With its result, its last errors and how its notification went."""
-    return msgspec.convert(await _service(gateway).get(principal, thread_id, task_id), TaskDetail)
+    tasks = await _tasks_of(gateway, principal, thread_id)
+    return _detail(await tasks.get(principal, task_id, thread_id=thread_id))
 
 
 @post(
@@ -52,11 +63,39 @@ async def cancel_task(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, task_id: TaskId
 ) -> TaskDetail:
     """Recorded first and performed in the background; a terminal task is returned as it is (TASK-17)."""
-    return msgspec.convert(await _service(gateway).cancel(principal, thread_id, task_id), TaskDetail)
+    tasks = await _tasks_of(gateway, principal, thread_id)
+    return _detail(await tasks.cancel(principal, task_id, thread_id=thread_id))
+
+
+@post(
+    "/{task_id:str}/respond",
+    status_code=200,
+    summary="Answer a task that requires input",
+    operation_id="respond_to_task",
+    responses=problems(404, 409, 501, 502),
+)
+async def respond_to_task(
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    thread_id: ThreadId,
+    task_id: TaskId,
+    data: JSONBody[TaskResponse],
+) -> TaskAnswered:
+    """Judged against the request's JSON schema, recorded, and sent at most once per ``answer_id``: repeat a
+    request that got no answer with the same one (TASK-16)."""
+    tasks = await _tasks_of(gateway, principal, thread_id)
+    answer = await tasks.respond(
+        principal, task_id, data.answer_id or str(uuid.uuid4()), data.response, thread_id=thread_id
+    )
+    return msgspec.convert(answer_row(answer), TaskAnswered)
+
+
+def _detail(task: Any) -> TaskDetail:
+    return msgspec.convert(detail(task), TaskDetail)
 
 
 router = Router(
     "/api/threads/{thread_id:str}/mcp-tasks",
-    route_handlers=[list_tasks, get_task, cancel_task],
+    route_handlers=[list_tasks, get_task, cancel_task, respond_to_task],
     tags=["tasks"],
 )

@@ -47,3 +47,11 @@ class TaskResponse(BaseModel):
 
     response: Any = Field(description="Judged against the request's JSON schema where it gives one.")
     answer_id: str | None = Field(None, min_length=1, max_length=128)
+
+
+class TaskAnswered(Struct, kw_only=True):
+    task_id: str
+    answer_id: str
+    state: Annotated[str, Meta(examples=["sent"])]
+    error: str | None
+    created_at: datetime
