@@ -3,11 +3,13 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from litestar import Response
 from litestar.types import Serializer
+
+T = TypeVar("T")
 
 
 def encode(value: Any) -> bytes:
@@ -36,7 +38,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-class JsonResponse(Response[Any]):
+class JsonResponse(Response[T]):
     """A response whose JSON goes through `encode`."""
 
     def render(self, content: Any, media_type: str, enc_hook: Serializer | None = None) -> bytes:

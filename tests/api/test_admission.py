@@ -48,7 +48,12 @@ async def test_the_legacy_key_is_refused_before_anything_exists(
 ) -> None:
     kept = gateway.store.dump()
     for value in (SECRET, None, "", {"a": SECRET}, [SECRET]):
-        for more in ({}, {"after_seconds": 60}, {"if_not_exists": "create"}, {"multitask_strategy": "enqueue"}):
+        for more in (
+            {},
+            {"after_seconds": 60},
+            {"if_not_exists": "create"},
+            {"multitask_strategy": "enqueue"},
+        ):
             answer = await http.post(path, json=body(path, metadata={"auth_token": value, "keep": 1}, **more))
             assert answer.status_code == 422, answer.text
             assert answer.headers["content-type"] == "application/problem+json"

@@ -10,6 +10,7 @@ from support.routes import Operation, operations
 
 from moorage.contract import NotFound, Page, Principal
 from moorage_api.app import create_app
+from moorage_api.routes.absent import TAG as ABSENT
 
 pytestmark = pytest.mark.req("API-2", "RUN-5")
 
@@ -50,6 +51,7 @@ async def test_every_route_with_a_thread_answers_404_to_a_stranger() -> None:
         run = (await http.get(f"/api/threads/{thread}/runs", headers=alice)).json()[0]["run_id"]
         kept = gateway.store.dump()
         theirs = [one for one in await operations(http) if "{thread_id}" in one.path]
+        assert all(one.definition["tags"] != [ABSENT] for one in theirs)
         assert len(theirs) > 20
         for one in theirs:
             answer = await _call(http, one, thread, run, mallory)

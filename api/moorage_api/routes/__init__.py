@@ -2,7 +2,7 @@
 
 from litestar.types import ControllerRouterHandler
 
-from moorage_api.routes import assistants, operations, runs, stateless, tasks, threads
+from moorage_api.routes import absent, assistants, operations, runs, stateless, tasks, threads
 from moorage_api.routes.health import healthz, readyz
 
 
@@ -17,4 +17,5 @@ def all_routes() -> list[ControllerRouterHandler]:
         stateless.router,
         tasks.router,
         operations.router,
+        *absent.absent_routes(),
     ]

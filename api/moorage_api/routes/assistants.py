@@ -48,7 +48,9 @@ def _matching(runtime: Runtime, asked: AssistantSearch | AssistantCount) -> list
     operation_id="search_assistants",
     responses=problems(),
 )
-async def search_assistants(runtime: RuntimeDep, data: JSONBody[AssistantSearch]) -> JsonResponse:
+async def search_assistants(
+    runtime: RuntimeDep, data: JSONBody[AssistantSearch]
+) -> JsonResponse[list[Assistant]]:
     """Those that plugins contribute; one that cannot be used here says why in its metadata."""
     found = _matching(runtime, data)
     page = found[data.offset : data.offset + data.limit]

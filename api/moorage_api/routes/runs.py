@@ -6,6 +6,7 @@ from litestar import Router, delete, get, post
 from litestar.params import HeaderParameter, JSONBody, QueryParameter
 from litestar.response import Stream
 
+from moorage.contract.runs import RunStatus as Status
 from moorage.runs.request import stream_modes
 from moorage_api.encoding import JsonResponse
 from moorage_api.routes.documented import problems
@@ -19,8 +20,9 @@ from moorage_api.routes.launching import (
     start_stream,
     wait_answer,
 )
-from moorage_api.schemas.ids import Flag, Limit, Offset, RunId, ThreadId
+from moorage_api.schemas.ids import Flag, Limit, Offset, RunId, Select, ThreadId
 from moorage_api.schemas.runs import Run, RunCreate, RunEvent, RunStatus
+from moorage_api.schemas.selection import selected
 from moorage_api.views import event_view, run_view
 from moorage_api.wiring import GatewayDep, PrincipalDep, RuntimeDep
 
@@ -37,7 +39,7 @@ AfterSeq = Annotated[int, QueryParameter(ge=0, le=2**62, description="The cursor
 @post("/", status_code=200, summary="Start a run", operation_id="create_run", responses=problems(404, 409))
 async def create_run(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[RunCreate]
-) -> JsonResponse:
+) -> JsonResponse[Run]:
     """In the background; the answer comes at once."""
     record = await gateway.runs.create(request_of(gateway, principal, thread_id, data))
     return JsonResponse(run_view(record), headers=location_headers(record))
@@ -51,10 +53,12 @@ async def list_runs(
     limit: Limit = 10,
     offset: Offset = 0,
     status: Annotated[RunStatus | None, QueryParameter(description="Only these.")] = None,
-) -> list[Run]:
+    select: Select = None,
+) -> JsonResponse[list[Run]]:
     """Newest first."""
-    runs = await gateway.runs.list(principal, thread_id, status=status, limit=limit, offset=offset)
-    return [run_view(run) for run in runs]
+    wanted = Status(status) if status is not None else None
+    runs = await gateway.runs.list(principal, thread_id, status=wanted, limit=limit, offset=offset)
+    return JsonResponse([selected(run_view(run), select) for run in runs])
 
 
 @get("/{run_id:str}", summary="Get a run", operation_id="get_run", responses=problems(404))

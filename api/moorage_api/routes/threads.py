@@ -1,14 +1,18 @@
 """Threads: create, read, change, forget, search; their state and history (RUN-5)."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from litestar import Router, delete, get, patch, post
 from litestar.params import JSONBody, PathParameter, QueryParameter
 
 from moorage.contract.identity import Principal
+from moorage.contract.stores import ThreadRecord
+from moorage_api.encoding import JsonResponse
 from moorage_api.problems import ApiProblem
 from moorage_api.routes.documented import problems
-from moorage_api.schemas.ids import Flag, Limit, ThreadId
+from moorage_api.schemas.ids import Flag, Limit, Select, ThreadId
+from moorage_api.schemas.selection import selected
 from moorage_api.schemas.threads import (
     CheckpointRef,
     HistoryQuery,
@@ -16,6 +20,7 @@ from moorage_api.schemas.threads import (
     StateUpdate,
     StateUpdated,
     Thread,
+    ThreadCount,
     ThreadCreate,
     ThreadPatch,
     ThreadSearch,
@@ -24,6 +29,7 @@ from moorage_api.schemas.threads import (
 from moorage_api.views import checkpoint_view, state_view, thread_view
 from moorage_api.wiring import GatewayDep, PrincipalDep
 
+ALL = 100_000
 CheckpointId = Annotated[str, PathParameter(max_length=128)]
 
 
@@ -88,14 +94,51 @@ async def search_threads(
     gateway: GatewayDep,
     principal: PrincipalDep,
     data: JSONBody[ThreadSearch],
-) -> list[Thread]:
+) -> JsonResponse[list[Thread]]:
     """The caller's own, newest first."""
-    if data.values:
+    found = await _found(gateway, principal, data, everything=_needs_everything(data))
+    if _needs_everything(data):
+        found = _ordered(found, data)[data.offset : data.offset + data.limit]
+    return JsonResponse([selected(thread_view(record), data.select) for record in found])
+
+
+@post(
+    "/count",
+    status_code=200,
+    summary="Count threads",
+    operation_id="count_threads",
+    responses=problems(501),
+)
+async def count_threads(gateway: GatewayDep, principal: PrincipalDep, data: JSONBody[ThreadCount]) -> int:
+    """How many of the caller's own a search would find."""
+    return len(await _found(gateway, principal, data, everything=True))
+
+
+async def _found(
+    gateway: Any, principal: Principal, asked: ThreadSearch | ThreadCount, *, everything: bool
+) -> Sequence[ThreadRecord]:
+    if asked.values or getattr(asked, "extract", None):
         raise unsupported("searching by values", "states are kept as opaque checkpoints")
-    found = await gateway.runs.threads.search(
-        principal, metadata=data.metadata or {}, status=data.status, limit=data.limit, offset=data.offset
+    paging = isinstance(asked, ThreadSearch) and not everything
+    found: Sequence[ThreadRecord] = await gateway.runs.threads.search(
+        principal,
+        metadata=asked.metadata or {},
+        status=asked.status,
+        limit=asked.limit if paging else ALL,
+        offset=asked.offset if paging else 0,
     )
-    return [thread_view(record) for record in found]
+    return found
+
+
+def _needs_everything(asked: ThreadSearch) -> bool:
+    """Whether order or choice differ from what the store offers: newest first."""
+    return asked.ids is not None or asked.sort_by is not None or asked.sort_order is not None
+
+
+def _ordered(found: Sequence[ThreadRecord], asked: ThreadSearch) -> list[ThreadRecord]:
+    chosen = [one for one in found if asked.ids is None or one.thread_id in asked.ids]
+    key = asked.sort_by or "created_at"
+    return sorted(chosen, key=lambda one: str(getattr(one, key)), reverse=asked.sort_order != "asc")
 
 
 @get(
@@ -105,10 +148,15 @@ async def search_threads(
     responses=problems(404),
 )
 async def get_state(
-    gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, subgraphs: Flag = False
-) -> ThreadState:
+    gateway: GatewayDep,
+    principal: PrincipalDep,
+    thread_id: ThreadId,
+    subgraphs: Flag = False,
+    select: Select = None,
+) -> JsonResponse[ThreadState]:
     """The latest checkpoint; an empty one for a thread without runs."""
-    return state_view(thread_id, await gateway.runs.threads.state(principal, thread_id))
+    state = await gateway.runs.threads.state(principal, thread_id)
+    return JsonResponse(selected(state_view(thread_id, state), select))
 
 
 @get(
@@ -123,10 +171,11 @@ async def get_state_at(
     thread_id: ThreadId,
     checkpoint_id: CheckpointId,
     subgraphs: Flag = False,
-) -> ThreadState:
+    select: Select = None,
+) -> JsonResponse[ThreadState]:
     """That checkpoint, where the thread has it."""
     state = await gateway.runs.threads.state(principal, thread_id, checkpoint_id=checkpoint_id)
-    return state_view(thread_id, state)
+    return JsonResponse(selected(state_view(thread_id, state), select))
 
 
 @post(
@@ -138,11 +187,11 @@ async def get_state_at(
 )
 async def post_state_at(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[StateAt]
-) -> ThreadState:
+) -> JsonResponse[ThreadState]:
     """The same as by path."""
     checkpoint_id = data.checkpoint.checkpoint_id
     state = await gateway.runs.threads.state(principal, thread_id, checkpoint_id=checkpoint_id)
-    return state_view(thread_id, state)
+    return JsonResponse(selected(state_view(thread_id, state), data.select))
 
 
 @post(
@@ -172,10 +221,11 @@ async def update_state(
 )
 async def post_history(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[HistoryQuery]
-) -> list[ThreadState]:
+) -> JsonResponse[list[ThreadState]]:
     """Checkpoints, newest first."""
     before = data.before.checkpoint_id if isinstance(data.before, CheckpointRef) else data.before
-    return await _history(gateway, principal, thread_id, limit=data.limit, before=before)
+    states = await _history(gateway, principal, thread_id, limit=data.limit, before=before)
+    return JsonResponse([selected(state, data.select) for state in states])
 
 
 @get(
@@ -207,6 +257,7 @@ router = Router(
     route_handlers=[
         create_thread,
         search_threads,
+        count_threads,
         get_thread,
         patch_thread,
         delete_thread,

@@ -22,3 +22,5 @@ Cursor = Annotated[
     str | None, QueryParameter(max_length=512, description="Where the previous page said to go on.")
 ]
 Flag = Annotated[bool, QueryParameter()]
+Select = Annotated[list[str] | None, QueryParameter(max_items=50, description="Only these fields.")]
+AnyId = Annotated[str, PathParameter(max_length=255)]

@@ -33,7 +33,8 @@ class ThreadSearch(BaseModel):
     offset: int = Field(0, ge=0, le=1_000_000_000)
     sort_by: Literal["thread_id", "status", "created_at", "updated_at"] | None = None
     sort_order: Literal["asc", "desc"] | None = None
-    select: list[str] | None = None
+    select: list[str] | None = Field(None, max_length=50)
+    extract: dict[str, str] | None = Field(None, description="Not supported: 501.")
 
 
 class ThreadCount(BaseModel):
@@ -60,6 +61,7 @@ class StateUpdate(BaseModel):
 class StateAt(BaseModel):
     checkpoint: CheckpointRef
     subgraphs: bool = False
+    select: list[str] | None = Field(None, max_length=50)
 
 
 class HistoryQuery(BaseModel):
@@ -67,6 +69,7 @@ class HistoryQuery(BaseModel):
     before: str | CheckpointRef | None = None
     metadata: Metadata | None = None
     checkpoint: CheckpointRef | None = None
+    select: list[str] | None = Field(None, max_length=50)
 
 
 class Thread(Struct, kw_only=True):

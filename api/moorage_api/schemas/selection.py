@@ -1,0 +1,20 @@
+"""The ``select`` of the LangGraph Platform: only some fields of each item."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+
+def selected(item: Any, fields: Sequence[str] | None) -> Any:
+    """The item with the named top-level fields; ``values.x`` keeps that key of the values alone. Names
+    that do not exist are ignored; without names the item is whole."""
+    if not fields:
+        return item
+    whole = msgspec.structs.asdict(item)
+    chosen = {name: value for name, value in whole.items() if name in fields}
+    inner = {name.partition(".")[2] for name in fields if name.startswith("values.")}
+    if inner and "values" in whole and "values" not in chosen:
+        values = whole["values"] or {}
+        chosen["values"] = {key: value for key, value in values.items() if key in inner}
+    return chosen
