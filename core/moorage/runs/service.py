@@ -138,14 +138,22 @@ class RunService:
         run, created = await self._create(request)
         return _launched(run, created=created)
 
-    async def _create(self, request: RunRequest) -> tuple[RunRecord, bool]:
-        if not request.thread_id:
-            request = replace(request, thread_id=str(uuid.uuid4()), if_not_exists="create")
+    async def admit(self, request: RunRequest) -> None:
+        """All that `create` checks beforehand, so that a batch is refused as a whole; raises likewise."""
+        await self._admit(_with_thread(request))
+
+    async def _admit(self, request: RunRequest) -> tuple[NamedAssistant, bool]:
+        """The assistant, and whether the thread is yet to be made."""
         missing = await self._check_thread(request)
         await self._admission.admit(request)
         named = self._directory.usable(request.assistant_id)
         if request.checkpoint_id is not None:
             await self._check_checkpoint(request, named, missing=missing)
+        return named, missing
+
+    async def _create(self, request: RunRequest) -> tuple[RunRecord, bool]:
+        request = _with_thread(request)
+        named, missing = await self._admit(request)
         # A caller that goes away meanwhile must not leave a row that nobody executes.
         return await asyncio.shield(self._own(self._begin(request, named, missing=missing)))
 
@@ -356,6 +364,13 @@ class RunService:
             touched = True
         if touched:
             await named.assistant.delete_thread(run.thread_id)
+
+
+def _with_thread(request: RunRequest) -> RunRequest:
+    """A stateless run gets a thread of its own."""
+    if request.thread_id:
+        return request
+    return replace(request, thread_id=str(uuid.uuid4()), if_not_exists="create")
 
 
 def _launched(run: RunRecord, *, created: bool) -> LaunchedRun:
