@@ -79,22 +79,24 @@ def api_settings(settings: Settings, environment: Mapping[str, str] | None = Non
 
 
 def _parsed(item: Field[Any], text: str, where: str) -> Any:
-    kind = type(item.default)
+    kind: type[Any] = type(item.default)
     try:
-        return (
-            {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-            if kind is bool
-            else kind(text)
-        )
+        return _FLAGS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):
         raise ConfigError(f"expects {_KINDS[kind]}", where=where) from None
 
 
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_KINDS: Mapping[type[Any], str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
 
 
 def _checked(item: Field[Any], value: Any, where: str) -> Any:
-    kind = type(item.default)
+    kind: type[Any] = type(item.default)
     if kind is float and type(value) is int:
         value = float(value)
     if type(value) is not kind:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 from langgraph_sdk.errors import APIStatusError
+from langgraph_sdk.schema import RunCreate
 from support.api_fakes import FakeGateway
 from support.http import serving
 
@@ -221,7 +222,8 @@ async def test_stateless_runs(client: LangGraphClient, gateway: FakeGateway) -> 
     assert events[-1] == "end"
     run = await client.runs.create(None, "echo", input=said("hi"))
     assert run["status"] in ("pending", "running", "success")
-    batch = await client.runs.create_batch([{"assistant_id": "echo"}, {"assistant_id": "echo"}])
+    payload = cast("RunCreate", {"assistant_id": "echo"})
+    batch = await client.runs.create_batch([payload, payload])
     assert len(batch) == 2
     async with asyncio.timeout(10):
         while gateway.store.threads.rows:

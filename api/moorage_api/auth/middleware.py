@@ -1,6 +1,7 @@
 """Authentication and roles in front of every route that does not say it is public."""
 
 from collections.abc import Callable
+from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.enums import ScopeType
@@ -31,7 +32,7 @@ class AuthenticationMiddleware:
             scope["user"] = await self._admit(ASGIConnection(scope))
         await self._app(scope, receive, send)
 
-    async def _admit(self, connection: "ASGIConnection[object, object, object, object]") -> Principal:
+    async def _admit(self, connection: "ASGIConnection[Any, Any, Any, Any]") -> Principal:
         headers = {name.lower(): value for name, value in connection.headers.items()}
         authentication = self._authentication()
         if not authentication.enabled:

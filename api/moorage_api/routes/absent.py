@@ -52,7 +52,7 @@ ABSENT: tuple[tuple[str, str, str], ...] = (
 
 
 def _absent(method: str, path: str, reason: str) -> HTTPRouteHandler:
-    names = path.replace("{any_id:str}", "").replace("{namespace:str}", "")
+    names = path.replace("{any_id:str}", "one").replace("{namespace:str}", "of")
     name = "_".join(part for part in f"{method.lower()}/{names}".split("/") if part)
 
     problem = ApiProblem(501, "not-supported", f"This is not supported here: {reason}.")

@@ -119,13 +119,15 @@ async def _found(
 ) -> Sequence[ThreadRecord]:
     if asked.values or getattr(asked, "extract", None):
         raise unsupported("searching by values", "states are kept as opaque checkpoints")
-    paging = isinstance(asked, ThreadSearch) and not everything
+    limit, offset = ALL, 0
+    if isinstance(asked, ThreadSearch) and not everything:
+        limit, offset = asked.limit, asked.offset
     found: Sequence[ThreadRecord] = await gateway.runs.threads.search(
         principal,
         metadata=asked.metadata or {},
         status=asked.status,
-        limit=asked.limit if paging else ALL,
-        offset=asked.offset if paging else 0,
+        limit=limit,
+        offset=offset,
     )
     return found
 

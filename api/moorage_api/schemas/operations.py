@@ -18,7 +18,7 @@ class PluginReport(Struct, kw_only=True):
 
 
 class PluginList(Struct):
-    items: Sequence[Mapping[str, Any]]
+    items: Sequence[PluginReport]
 
 
 class ServerReport(Struct, kw_only=True):

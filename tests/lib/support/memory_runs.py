@@ -172,9 +172,7 @@ class _Runs:
             self.leases[run_id] = self.store.clock.now() + timedelta(seconds=lease_seconds)
         return frozenset(mine)
 
-    async def take_over(
-        self, owner: str, *, lease_seconds: float, limit: int = 100
-    ) -> Sequence[RunRecord]:
+    async def take_over(self, owner: str, *, lease_seconds: float, limit: int = 100) -> Sequence[RunRecord]:
         now = self.store.clock.now()
         lapsed = [r for r in self.rows.values() if r.status in ACTIVE and self.leases[r.run_id] <= now]
         for row in lapsed[:limit]:
