@@ -23,7 +23,9 @@ JSON = st.recursive(
 
 def built(body: dict[str, Any], **options: Any) -> Any:
     limits = LimitSettings(recursion_limit=50)
-    return run_request({"assistant_id": "a", **body}, thread_id="t", principal=ALICE, limits=limits, **options)
+    return run_request(
+        {"assistant_id": "a", **body}, thread_id="t", principal=ALICE, limits=limits, **options
+    )
 
 
 @pytest.mark.req("RUN-2")
@@ -36,7 +38,8 @@ def test_the_key_is_refused_by_presence_and_the_message_shows_the_way(value: Any
 
 @pytest.mark.req("RUN-2")
 @pytest.mark.parametrize(
-    "metadata", [{"Auth_Token": "x"}, {"nested": {"auth_token": "x"}}, {"token": "x", "api_key": "y"}, {}, None]
+    "metadata",
+    [{"Auth_Token": "x"}, {"nested": {"auth_token": "x"}}, {"token": "x", "api_key": "y"}, {}, None],
 )
 def test_no_heuristics(metadata: Any) -> None:
     check_metadata(metadata)
@@ -61,7 +64,10 @@ def test_stored_requests_and_streams_lose_the_key_where_a_run_put_it() -> None:
     assert hide_kwargs(kwargs) == {"metadata": {"k": 1}, "config": {"metadata": {}, "x": 2}}
     assert kwargs == before
     assert hide_stream("messages", [{"id": 1}, {"auth_token": "S"}]) == [{"id": 1}, {}]
-    debug = {"type": "task", "payload": {"metadata": {"auth_token": "S"}, "config": {"metadata": {"auth_token": 1}}}}
+    debug = {
+        "type": "task",
+        "payload": {"metadata": {"auth_token": "S"}, "config": {"metadata": {"auth_token": 1}}},
+    }
     assert "auth_token" not in str(hide_stream("debug", debug))
 
 

@@ -26,12 +26,17 @@ async def events_of(
     }
     whole = _Whole()
     if "events" in run.stream_modes:
-        stream = graph.astream_events(fed, config, version="v2", stream_mode=modes, **options)
+        stream = graph.astream_events(fed, config, version="v2", stream_mode=modes, subgraphs=True, **options)
         async with aclosing(stream) as raw:  # type: ignore[type-var]
             async for one in raw:
-                yield AssistantEvent("events", _event(one))
-                for event in _chunks_of(one, run, whole):
-                    yield event
+                chunk = _own_chunk(one)
+                if chunk is None:
+                    yield AssistantEvent("events", _event(one))
+                    continue
+                namespace, mode, data = chunk
+                if not namespace or run.stream_subgraphs:
+                    for event in _events(namespace, mode, data, run, whole):
+                        yield event
         return
     chunks = graph.astream(fed, config, stream_mode=modes, subgraphs=True, **options)
     async with aclosing(chunks) as parts:  # type: ignore[type-var]
@@ -103,14 +108,11 @@ def _without_runtime(value: Any) -> Any:
     return value
 
 
-def _chunks_of(raw: Mapping[str, Any], run: RunContext, whole: "_Whole") -> list[AssistantEvent]:
-    """The graph's own stream within LangChain's events: the root's chunks."""
+def _own_chunk(raw: Mapping[str, Any]) -> tuple[tuple[str, ...], str, Any] | None:
+    """The graph's own stream travels within LangChain's events, as chunks of the root."""
     if raw.get("event") != "on_chain_stream" or raw.get("parent_ids"):
-        return []
+        return None
     chunk = raw["data"].get("chunk")
     if not isinstance(chunk, tuple) or len(chunk) not in (2, 3):
-        return []
-    namespace = chunk[0] if len(chunk) == 3 else ()
-    if namespace and not run.stream_subgraphs:
-        return []
-    return _events(namespace, chunk[-2], chunk[-1], run, whole)
+        return None
+    return (chunk[0] if len(chunk) == 3 else ()), chunk[-2], chunk[-1]

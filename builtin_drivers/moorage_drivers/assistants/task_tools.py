@@ -65,12 +65,12 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
         return ()
     tasks: ThreadTasks = service
 
-    async def list_tasks(runtime: ToolRuntime) -> str:
+    async def list_tasks(runtime: ToolRuntime[Any, Any]) -> str:
         call = _call(runtime)
         mine = TaskFilter(user_id=call.principal.user_id, thread_id=call.thread_id, limit=LISTED)
         return render_tasks(list((await tasks.list(call.principal, mine)).items))
 
-    async def cancel_task(task: str, runtime: ToolRuntime) -> str:
+    async def cancel_task(task: str, runtime: ToolRuntime[Any, Any]) -> str:
         try:
             found = await tasks.cancel_by_name_or_id(_call(runtime), task)
         except MoorageError as error:
@@ -79,7 +79,7 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
             return f"Task {one_line(found.task_id)} had ended already; its status is {found.status.value}."
         return f"Cancellation of task {one_line(found.task_id)} is requested; its end will be notified."
 
-    async def respond_to_task(task_id: str, response: Any, runtime: ToolRuntime) -> str:
+    async def respond_to_task(task_id: str, response: Any, runtime: ToolRuntime[Any, Any]) -> str:
         call = _call(runtime)
         answer_id = f"{call.run_id}:{runtime.tool_call_id or uuid.uuid4()}"
         try:
@@ -110,7 +110,7 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
     )
 
 
-def _call(runtime: ToolRuntime) -> CallContext:
+def _call(runtime: ToolRuntime[Any, Any]) -> CallContext:
     context: Any = runtime.context
     call = context.get("moorage") if isinstance(context, Mapping) else None
     if not isinstance(call, CallContext):

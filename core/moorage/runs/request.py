@@ -9,6 +9,7 @@ from moorage.contract.errors import AdmissionRejected
 from moorage.contract.identity import Principal
 from moorage.contract.runs import DEFAULT_STREAM_MODES, MultitaskStrategy, RunOrigin, RunRequest, StreamMode
 from moorage.runs.identity import clean_config, clean_input, split_context
+from moorage.runs.secrets import Secrets
 from moorage.settings import LimitSettings
 
 MAX_AFTER_SECONDS = 30 * 86_400.0
@@ -41,7 +42,7 @@ def run_request(
         input=clean_input(body.get("input")),
         metadata=body.get("metadata"),
         context={**inner, **outer},
-        secrets={**secrets, **more},
+        secrets=Secrets({**secrets, **more}),
         config=clean_config(config, recursion_limit=limits.recursion_limit),
         origin=origin,
         multitask_strategy=_choice(body, "multitask_strategy", get_args(MultitaskStrategy), "reject"),

@@ -3,11 +3,34 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from moorage.contract.empty import EMPTY
 from moorage.contract.redaction import Redactor
 
 MIN_LENGTH = 8
 """Shorter values are not searched for: too much else would match."""
 MAX_ERROR_CHARACTERS = 4_000
+
+
+class Secrets(dict[str, Any]):
+    """A run's secrets, copied in depth. Its ``repr`` shows names only, since
+    libraries quote what they are handed in warnings and errors."""
+
+    def __init__(self, values: Mapping[str, Any] = EMPTY) -> None:
+        super().__init__({name: _veiled(value) for name, value in values.items()})
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(map(str, self))})"
+
+
+class _Veiled(list[Any]):
+    def __repr__(self) -> str:
+        return f"<{len(self)} secrets>"
+
+
+def _veiled(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return Secrets(value)
+    return _Veiled(map(_veiled, value)) if isinstance(value, list | tuple) else value
 
 
 def texts(secrets: Any) -> Iterator[str]:
