@@ -8,6 +8,8 @@ from litestar import Litestar
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.middleware import DefineMiddleware
+from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlugin
+from litestar.plugins.prometheus import PrometheusConfig
 
 from moorage_api.auth.authentication import Authentication, NamedAuthenticator
 from moorage_api.auth.middleware import AuthenticationMiddleware
@@ -65,7 +67,9 @@ def create_app(
             "principal": Provide(provide_principal, sync_to_thread=False),
             "runtime": Provide(provide_runtime, sync_to_thread=False),
         },
+        plugins=[OpenTelemetryPlugin(OpenTelemetryConfig(exclude_spans=["receive", "send"]))],
         middleware=[
+            PrometheusConfig(app_name="moorage", prefix="moorage_http", group_path=True).middleware,
             DefineMiddleware(AuthenticationMiddleware, authentication=lambda: authentication_of(runtime))
         ],
         exception_handlers={Exception: answer},

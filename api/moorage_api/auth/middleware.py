@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from moorage.contract.identity import Principal
 from moorage_api.auth.authentication import Authentication
-from moorage_api.problems import ApiProblem
+from moorage_api.problems import ApiProblem, answer
 
 PUBLIC = "public"
 """Handler ``opt`` key: True opens a route to everybody. All others are closed (API-2)."""
@@ -29,7 +30,14 @@ class AuthenticationMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in (ScopeType.HTTP, ScopeType.WEBSOCKET) and not _is_public(scope):
-            scope["user"] = await self._admit(ASGIConnection(scope))
+            try:
+                scope["user"] = await self._admit(ASGIConnection(scope))
+            except Exception as error:
+                # Answered here rather than raised, so that metrics and spans see the status.
+                request: Request[Any, Any, Any] = Request(scope, receive, send)
+                refusal = answer(request, error).to_asgi_response(app=None, request=request)
+                await refusal(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
     async def _admit(self, connection: "ASGIConnection[Any, Any, Any, Any]") -> Principal:

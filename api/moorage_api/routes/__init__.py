@@ -4,6 +4,7 @@ from litestar.types import ControllerRouterHandler
 
 from moorage_api.routes import absent, assistants, operations, runs, stateless, tasks, threads
 from moorage_api.routes.health import healthz, readyz
+from moorage_api.routes.metrics import metrics
 
 
 def all_routes() -> list[ControllerRouterHandler]:
@@ -11,6 +12,7 @@ def all_routes() -> list[ControllerRouterHandler]:
     return [
         healthz,
         readyz,
+        metrics,
         assistants.router,
         threads.router,
         runs.router,
