@@ -22,7 +22,7 @@ _MEANING = {
 
 def problems(*statuses: int) -> dict[int, ResponseSpec]:
     """Problem documents with these statuses, and those that every closed route can answer."""
-    return {status: _spec(status) for status in sorted({400, 401, 403, 422, 503, *statuses})}
+    return {status: _spec(status) for status in sorted({400, 401, 403, 413, 422, 503, *statuses})}
 
 
 def public_problems(*statuses: int) -> dict[int, ResponseSpec]:

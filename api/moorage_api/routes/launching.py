@@ -13,13 +13,13 @@ from moorage.contract.runs import RunRequest, RunStatus
 from moorage.contract.stores import RunRecord
 from moorage.runs.request import run_request, stream_modes
 from moorage_api.problems import describe
-from moorage_api.schemas.runs import RunCreate
+from moorage_api.schemas.runs import RunCreate, StreamEvent
 from moorage_api.streaming import JSON_BEAT, SSE_BEAT, SSE_MEDIA_TYPE, alive, late_json, sse
 from moorage_api.wiring import Runtime
 
 Action = Annotated[Literal["interrupt", "rollback"], QueryParameter(description="How to end it.")]
 EVENT_STREAM = {
-    200: ResponseSpec(str, description="Events", media_type=SSE_MEDIA_TYPE, generate_examples=False)
+    200: ResponseSpec(StreamEvent, description="Events", media_type=SSE_MEDIA_TYPE, generate_examples=False)
 }
 FINAL_VALUES = {200: ResponseSpec(dict[str, Any], description="The thread's values", generate_examples=False)}
 

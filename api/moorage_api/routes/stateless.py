@@ -28,7 +28,7 @@ BATCH_LIMIT = 100
 EVERY = 100_000
 
 
-@post("/", status_code=200, summary="Start a run", operation_id="create_stateless_run", responses=problems())
+@post("/", status_code=200, summary="Start a run", operation_id="create_stateless_run", responses=problems(404, 409))
 async def create_stateless_run(
     gateway: GatewayDep,
     principal: PrincipalDep,
@@ -44,7 +44,7 @@ async def create_stateless_run(
     status_code=200,
     summary="Run and wait",
     operation_id="wait_stateless_run",
-    responses=problems() | FINAL_VALUES,
+    responses=problems(404, 409) | FINAL_VALUES,
 )
 async def wait_stateless_run(
     runtime: RuntimeDep, gateway: GatewayDep, principal: PrincipalDep, data: JSONBody[RunCreate]
@@ -59,7 +59,7 @@ async def wait_stateless_run(
     status_code=200,
     summary="Run and stream",
     operation_id="stream_stateless_run",
-    responses=problems() | EVENT_STREAM,
+    responses=problems(404, 409) | EVENT_STREAM,
 )
 async def stream_stateless_run(
     runtime: RuntimeDep,
@@ -75,7 +75,7 @@ async def stream_stateless_run(
     status_code=200,
     summary="Start several runs",
     operation_id="create_run_batch",
-    responses=problems(),
+    responses=problems(404, 409),
 )
 async def create_run_batch(
     gateway: GatewayDep,

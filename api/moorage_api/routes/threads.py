@@ -219,12 +219,14 @@ async def update_state(
     status_code=200,
     summary="A thread's history",
     operation_id="post_history",
-    responses=problems(404),
+    responses=problems(404, 501),
 )
 async def post_history(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, data: JSONBody[HistoryQuery]
 ) -> JsonResponse[list[ThreadState]]:
     """Checkpoints, newest first."""
+    if data.metadata or data.checkpoint:
+        raise unsupported("choosing states by metadata or subgraph", "an assistant keeps its states its own way")
     before = data.before.checkpoint_id if isinstance(data.before, CheckpointRef) else data.before
     states = await _history(gateway, principal, thread_id, limit=data.limit, before=before)
     return JsonResponse([selected(state, data.select) for state in states])

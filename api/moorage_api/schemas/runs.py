@@ -4,12 +4,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 from pydantic import BaseModel, Field
+
+from moorage_api.schemas.selection import Selectable
 
 RunStatus = Literal["pending", "running", "success", "error", "timeout", "interrupted"]
 MultitaskStrategy = Literal["reject", "enqueue", "interrupt", "rollback"]
-StreamMode = Literal["values", "updates", "messages", "messages-tuple", "custom", "events", "debug"]
+StreamMode = Literal[
+    "values", "updates", "messages", "messages-tuple", "custom", "events", "debug", "tasks", "checkpoints"
+]
 
 
 class RunCreate(BaseModel):
@@ -43,16 +47,16 @@ class RunsCancel(BaseModel):
 
 
 class Run(Struct, kw_only=True):
-    run_id: str
-    thread_id: str
-    assistant_id: Annotated[str, Meta(examples=["direct"])]
-    created_at: datetime
-    updated_at: datetime
-    status: RunStatus
-    metadata: Mapping[str, Any]
-    kwargs: Mapping[str, Any] = {}
-    multitask_strategy: str = "reject"
-    error: str | None = None
+    run_id: Selectable[str] = UNSET
+    thread_id: Selectable[str] = UNSET
+    assistant_id: Selectable[Annotated[str, Meta(examples=["direct"])]] = UNSET
+    created_at: Selectable[datetime] = UNSET
+    updated_at: Selectable[datetime] = UNSET
+    status: Selectable[RunStatus] = UNSET
+    metadata: Selectable[Mapping[str, Any]] = UNSET
+    kwargs: Selectable[Mapping[str, Any]] = UNSET
+    multitask_strategy: Selectable[str] = UNSET
+    error: Selectable[str | None] = UNSET
 
 
 class RunEvent(Struct, kw_only=True):
@@ -64,3 +68,11 @@ class RunEvent(Struct, kw_only=True):
     metadata: Mapping[str, Any]
     payload: Any
     created_at: datetime
+
+
+class StreamEvent(Struct, kw_only=True):
+    """One server-sent event; ``data`` is JSON."""
+
+    event: Annotated[str, Meta(examples=["values"])]
+    data: str
+    id: str | None = None

@@ -1,9 +1,14 @@
 """The ``select`` of the LangGraph Platform: only some fields of each item."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import UnsetType
+
+T = TypeVar("T")
+Selectable: TypeAlias = T | UnsetType
+"""A field that an answer has unless the request selects others."""
 
 
 def selected(item: Any, fields: Sequence[str] | None) -> Any:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 from pydantic import BaseModel, Field
 
 from moorage_api.schemas.ids import NewThreadId
+from moorage_api.schemas.selection import Selectable
 
 Metadata = dict[str, Any]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
@@ -73,13 +74,13 @@ class HistoryQuery(BaseModel):
 
 
 class Thread(Struct, kw_only=True):
-    thread_id: Annotated[str, Meta(examples=["3f1c8d0e-thread"])]
-    created_at: datetime
-    updated_at: datetime
-    metadata: Mapping[str, Any]
-    status: ThreadStatus
-    values: Any = None
-    interrupts: Mapping[str, Any] = {}
+    thread_id: Selectable[Annotated[str, Meta(examples=["3f1c8d0e-thread"])]] = UNSET
+    created_at: Selectable[datetime] = UNSET
+    updated_at: Selectable[datetime] = UNSET
+    metadata: Selectable[Mapping[str, Any]] = UNSET
+    status: Selectable[ThreadStatus] = UNSET
+    values: Selectable[Any] = UNSET
+    interrupts: Selectable[Mapping[str, Any]] = UNSET
 
 
 class Checkpoint(Struct, kw_only=True):
@@ -90,14 +91,14 @@ class Checkpoint(Struct, kw_only=True):
 
 
 class ThreadState(Struct, kw_only=True):
-    values: Any
-    next: Sequence[str]
-    checkpoint: Checkpoint
-    metadata: Mapping[str, Any]
-    created_at: datetime | None
-    parent_checkpoint: Checkpoint | None
-    tasks: Sequence[Mapping[str, Any]]
-    interrupts: Sequence[Any] = ()
+    values: Selectable[Any] = UNSET
+    next: Selectable[Sequence[str]] = UNSET
+    checkpoint: Selectable[Checkpoint] = UNSET
+    metadata: Selectable[Mapping[str, Any]] = UNSET
+    created_at: Selectable[datetime | None] = UNSET
+    parent_checkpoint: Selectable[Checkpoint | None] = UNSET
+    tasks: Selectable[Sequence[Mapping[str, Any]]] = UNSET
+    interrupts: Selectable[Sequence[Any]] = UNSET
 
 
 class StateUpdated(Struct):
