@@ -12,6 +12,7 @@ from litestar.plugins.opentelemetry import OpenTelemetryConfig, OpenTelemetryPlu
 from litestar.plugins.prometheus import PrometheusConfig
 
 from moorage_api.auth.authentication import Authentication, NamedAuthenticator
+from moorage_api.auth.first_key import first_admin_key
 from moorage_api.auth.middleware import AuthenticationMiddleware
 from moorage_api.encoding import JsonResponse
 from moorage_api.openapi import openapi_config
@@ -36,11 +37,14 @@ def create_app(
     settings: ApiSettings | None = None,
     *,
     body_limit_bytes: int = 4_194_304,
+    make_admin_key: bool = False,
     debug: bool = False,
 ) -> Litestar:
     """The HTTP API around a gateway, which is opened on start and closed on stop (C74).
 
-    ``debug`` changes nothing of what answers reveal. Raises `ConfigError` for an unsafe exposure (API-2).
+    ``make_admin_key``: where there is no key at all, one is generated and left in the runtime's
+    ``admin_key_made``. ``debug`` changes nothing of what answers reveal. Raises `ConfigError` for an unsafe
+    exposure (API-2).
     """
     runtime = Runtime(settings or ApiSettings())
     check_exposure(runtime.settings)
@@ -50,6 +54,8 @@ def create_app(
         async with open_gateway() as gateway:
             runtime.gateway = gateway
             runtime.authentication = _authentication(gateway, runtime.settings)
+            if make_admin_key:
+                runtime.admin_key_made = await _first_key(gateway, runtime.settings)
             runtime.stopping.clear()
             try:
                 yield
@@ -70,7 +76,7 @@ def create_app(
         plugins=[OpenTelemetryPlugin(OpenTelemetryConfig(exclude_spans=["receive", "send"]))],
         middleware=[
             PrometheusConfig(app_name="moorage", prefix="moorage_http", group_path=True).middleware,
-            DefineMiddleware(AuthenticationMiddleware, authentication=lambda: authentication_of(runtime))
+            DefineMiddleware(AuthenticationMiddleware, authentication=lambda: authentication_of(runtime)),
         ],
         exception_handlers={Exception: answer},
         response_class=JsonResponse,
@@ -79,6 +85,12 @@ def create_app(
         logging_config=None,
         debug=debug,
     )
+
+
+async def _first_key(gateway: Any, settings: ApiSettings) -> str | None:
+    if not settings.authentication or settings.admin_key is not None:
+        return None
+    return await first_admin_key(gateway.store.keys)
 
 
 def _authentication(gateway: Any, settings: ApiSettings) -> Authentication:

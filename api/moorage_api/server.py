@@ -34,6 +34,12 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
+def address(sock: socket.socket) -> str:
+    """The URL of what listens there."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 class GatewayServer(uvicorn.Server):
     """uvicorn around an application whose gateway opens before the first request is accepted.
 

@@ -28,6 +28,8 @@ class Runtime:
     settings: ApiSettings
     gateway: Any = None
     authentication: Authentication | None = None
+    admin_key_made: str | None = field(default=None, repr=False)
+    """The key that this start has generated."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is asked to stop, so that streams end instead of holding it up."""
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))

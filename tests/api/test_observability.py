@@ -110,7 +110,9 @@ async def test_http_metrics_group_by_route_and_see_refusals() -> None:
         await http.get("/api/threads/a-thread-of-somebody")
         text = (await http.get("/metrics", headers=key)).text
     path = 'path="/api/threads/{thread_id}"'
-    lines = [line for line in text.splitlines() if line.startswith("moorage_http_requests_total") and path in line]
+    lines = [
+        line for line in text.splitlines() if line.startswith("moorage_http_requests_total") and path in line
+    ]
     assert any('status_code="404"' in line for line in lines)
     assert any('status_code="401"' in line for line in lines)
     assert "a-thread-of-somebody" not in text

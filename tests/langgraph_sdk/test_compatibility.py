@@ -126,9 +126,8 @@ async def test_each_method_does_what_the_table_says() -> None:
             answers.clear()
             try:
                 await call(client, run)
-            except Exception as error:
-                outcomes[name] = str(max(answers, default=0))
-                assert answers, f"{name} reached no route: {error!r}"
+            except Exception:
+                outcomes[name] = str(max(answers, default="no route was reached"))
             else:
                 outcomes[name] = "supported" if max(answers) < 300 else str(max(answers))
     assert outcomes == table()

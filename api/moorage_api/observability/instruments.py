@@ -14,7 +14,7 @@ class Instruments:
         self.registry = CollectorRegistry()
         self.calls = Counter(
             "moorage_server_calls",
-            "Calls to MCP servers; phase is call, submit, status, cancel or respond, outcome says how it ended",
+            "Calls to MCP servers by phase (call, submit, status, cancel, respond) and outcome",
             ("server", "phase", "outcome"),
             registry=self.registry,
         )

@@ -22,7 +22,7 @@ from moorage_api.routes.launching import (
 )
 from moorage_api.schemas.ids import Flag, Limit, Offset, RunId, Select, ThreadId
 from moorage_api.schemas.runs import Run, RunCreate, RunEvent, RunStatus
-from moorage_api.schemas.selection import selected
+from moorage_api.schemas.selection import next_page, selected
 from moorage_api.views import event_view, run_view
 from moorage_api.wiring import GatewayDep, PrincipalDep, RuntimeDep
 
@@ -58,7 +58,9 @@ async def list_runs(
     """Newest first."""
     wanted = Status(status) if status is not None else None
     runs = await gateway.runs.list(principal, thread_id, status=wanted, limit=limit, offset=offset)
-    return JsonResponse([selected(run_view(run), select) for run in runs])
+    return JsonResponse(
+        [selected(run_view(run), select) for run in runs], headers=next_page(offset, limit, len(runs))
+    )
 
 
 @get("/{run_id:str}", summary="Get a run", operation_id="get_run", responses=problems(404))
@@ -185,7 +187,7 @@ async def list_run_events(
     task_id: Annotated[str | None, QueryParameter(max_length=128)] = None,
     limit: Limit = 100,
     after_seq: AfterSeq = 0,
-) -> list[RunEvent]:
+) -> JsonResponse[list[RunEvent]]:
     """In order of ``seq``; the last one's is the next page's ``after_seq``."""
     names = [name for part in event_types or [] for name in part.split(",") if name]
     events = await gateway.runs.events(
@@ -197,7 +199,8 @@ async def list_run_events(
         after_seq=after_seq,
         limit=limit,
     )
-    return [event_view(event) for event in events]
+    headers = {"X-Pagination-Next": str(events[-1].seq)} if len(events) == limit else {}
+    return JsonResponse([event_view(event) for event in events], headers=headers)
 
 
 router = Router(

@@ -28,7 +28,13 @@ BATCH_LIMIT = 100
 EVERY = 100_000
 
 
-@post("/", status_code=200, summary="Start a run", operation_id="create_stateless_run", responses=problems(404, 409))
+@post(
+    "/",
+    status_code=200,
+    summary="Start a run",
+    operation_id="create_stateless_run",
+    responses=problems(404, 409),
+)
 async def create_stateless_run(
     gateway: GatewayDep,
     principal: PrincipalDep,

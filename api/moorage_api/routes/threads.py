@@ -12,7 +12,7 @@ from moorage_api.encoding import JsonResponse
 from moorage_api.problems import ApiProblem
 from moorage_api.routes.documented import problems
 from moorage_api.schemas.ids import Flag, Limit, Select, ThreadId
-from moorage_api.schemas.selection import selected
+from moorage_api.schemas.selection import next_page, selected
 from moorage_api.schemas.threads import (
     CheckpointRef,
     HistoryQuery,
@@ -99,7 +99,10 @@ async def search_threads(
     found = await _found(gateway, principal, data, everything=_needs_everything(data))
     if _needs_everything(data):
         found = _ordered(found, data)[data.offset : data.offset + data.limit]
-    return JsonResponse([selected(thread_view(record), data.select) for record in found])
+    return JsonResponse(
+        [selected(thread_view(record), data.select) for record in found],
+        headers=next_page(data.offset, data.limit, len(found)),
+    )
 
 
 @post(
@@ -226,7 +229,7 @@ async def post_history(
 ) -> JsonResponse[list[ThreadState]]:
     """Checkpoints, newest first."""
     if data.metadata or data.checkpoint:
-        raise unsupported("choosing states by metadata or subgraph", "an assistant keeps its states its own way")
+        raise unsupported("choosing states by metadata or subgraph", "states belong to the assistant")
     before = data.before.checkpoint_id if isinstance(data.before, CheckpointRef) else data.before
     states = await _history(gateway, principal, thread_id, limit=data.limit, before=before)
     return JsonResponse([selected(state, data.select) for state in states])

@@ -23,3 +23,8 @@ def selected(item: Any, fields: Sequence[str] | None) -> Any:
         values = whole["values"] or {}
         chosen["values"] = {key: value for key, value in values.items() if key in inner}
     return chosen
+
+
+def next_page(offset: int, limit: int, found: int) -> dict[str, str]:
+    """The header that says where the next page begins; a page that is not full is the last."""
+    return {"X-Pagination-Next": str(offset + limit)} if found == limit else {}

@@ -91,7 +91,9 @@ class EchoAssistant:
     async def update_state(
         self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
     ) -> ThreadState:
-        return self._keep(thread_id, {**self._values(thread_id), **(values if isinstance(values, dict) else {})})
+        return self._keep(
+            thread_id, {**self._values(thread_id), **(values if isinstance(values, dict) else {})}
+        )
 
     async def delete_thread(self, thread_id: str) -> None:
         self.states.pop(thread_id, None)
