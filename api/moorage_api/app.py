@@ -18,6 +18,7 @@ from moorage_api.encoding import JsonResponse
 from moorage_api.openapi import openapi_config
 from moorage_api.problems import answer
 from moorage_api.routes import all_routes
+from moorage_api.run_webhooks import RunWebhooks
 from moorage_api.settings import ApiSettings, check_exposure
 from moorage_api.wiring import (
     KEY,
@@ -56,6 +57,7 @@ def create_app(
             runtime.authentication = _authentication(gateway, runtime.settings)
             if make_admin_key:
                 runtime.admin_key_made = await _first_key(gateway, runtime.settings)
+            gateway.runs.on_end(RunWebhooks(runtime))
             runtime.stopping.clear()
             try:
                 yield

@@ -34,9 +34,9 @@ _METADATA = frozenset({ip_address("169.254.169.254"), ip_address("fd00:ec2::254"
 class RunWebhooks:
     """Called with every run that ended here; answers at once and delivers beside it."""
 
-    def __init__(self, runtime: Runtime, *, pauses_seconds: tuple[float, ...] = PAUSES_SECONDS) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._pauses = pauses_seconds
+        self._pauses = PAUSES_SECONDS
 
     async def __call__(self, run: RunRecord) -> None:
         url = run.kwargs.get("webhook")
@@ -55,9 +55,7 @@ class RunWebhooks:
             log.warning("the webhook of run %s was not told: %s", run.run_id, failure)
 
     async def _document(self, run: RunRecord) -> Mapping[str, Any]:
-        result = await self._runtime.gateway.runs.join(
-            Principal(run.user_id), run.thread_id, run.run_id
-        )
+        result = await self._runtime.gateway.runs.join(Principal(run.user_id), run.thread_id, run.run_id)
         return {
             **msgspec.structs.asdict(run_view(hide_run(run))),
             "values": result.values,
