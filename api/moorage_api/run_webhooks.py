@@ -1,8 +1,9 @@
 """Telling a run's ``webhook`` of its end.
 
 The body is the run as `GET …/runs/{run_id}` shows it, with the final ``values`` and ``webhook_sent_at``. A
-webhook is the caller's own address, so it gets nothing that the caller could not read, and it cannot be used to
-reach what only this machine can: link-local addresses (cloud metadata) are refused, redirects are not followed.
+webhook is the caller's own address, so it gets nothing that the caller could not read. It cannot be used to
+reach what only this machine can: link-local addresses (cloud metadata) are refused, and redirects are not
+followed.
 """
 
 import asyncio

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from moorage_api import run_webhooks
 from moorage_api.app import create_app
 from moorage_api.run_webhooks import is_forbidden
 from moorage_api.settings import ApiSettings
+from moorage_api.wiring import KEY, Runtime
 
 pytestmark = pytest.mark.req("RUN-5")
 
@@ -40,8 +42,6 @@ class Receiver:
             return Response(None, status_code=status, headers=headers)
 
         app = Litestar([told], openapi_config=None, logging_config=None)
-        from moorage_api.wiring import KEY, Runtime
-
         app.state[KEY] = Runtime(LOCAL)
         async with serving(app) as url:
             yield f"{url}/told"
@@ -50,6 +50,12 @@ class Receiver:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_webhooks, "PAUSES_SECONDS", (0.01, 0.01))
+
+
+@asynccontextmanager
+async def client_of(gateway: FakeGateway) -> AsyncIterator[httpx.AsyncClient]:
+    async with serving(create_app(gateway.open, LOCAL)) as url, httpx.AsyncClient(base_url=url) as http:
+        yield http
 
 
 async def _run(http: httpx.AsyncClient, webhook: str, **fields: Any) -> httpx.Response:
@@ -65,11 +71,10 @@ async def _run(http: httpx.AsyncClient, webhook: str, **fields: Any) -> httpx.Re
 
 async def test_it_gets_the_run_and_its_values_and_no_secret() -> None:
     receiver, gateway = Receiver(), FakeGateway()
-    async with receiver.listening() as webhook, serving(create_app(gateway.open, LOCAL)) as url:
-        async with httpx.AsyncClient(base_url=url) as http:
-            run = (await _run(http, webhook, metadata={"a": 1})).json()
-            async with asyncio.timeout(10):
-                headers, body = await receiver.got.get()
+    async with receiver.listening() as webhook, client_of(gateway) as http:
+        run = (await _run(http, webhook, metadata={"a": 1})).json()
+        async with asyncio.timeout(10):
+            headers, body = await receiver.got.get()
     assert (body["run_id"], body["status"], body["metadata"]) == (run["run_id"], "success", {"a": 1})
     assert [message["content"] for message in body["values"]["messages"]] == ["hi", "hi"]
     assert body["webhook_sent_at"]
@@ -79,22 +84,20 @@ async def test_it_gets_the_run_and_its_values_and_no_secret() -> None:
 
 async def test_a_failed_run_is_told_too_and_a_busy_receiver_is_asked_again() -> None:
     receiver, gateway = Receiver(503, 500), FakeGateway()
-    async with receiver.listening() as webhook, serving(create_app(gateway.open, LOCAL)) as url:
-        async with httpx.AsyncClient(base_url=url) as http:
-            await _run(http, webhook, text="fail")
-            async with asyncio.timeout(10):
-                told = [(await receiver.got.get())[1] for _ in range(3)]
+    async with receiver.listening() as webhook, client_of(gateway) as http:
+        await _run(http, webhook, text="fail")
+        async with asyncio.timeout(10):
+            told = [(await receiver.got.get())[1] for _ in range(3)]
     assert [one["status"] for one in told] == ["error"] * 3
 
 
 async def test_it_gives_up_follows_no_redirect_and_logs_no_address(caplog: pytest.LogCaptureFixture) -> None:
     receiver, gateway = Receiver(307, 307, 307, 307), FakeGateway()
-    async with receiver.listening() as webhook, serving(create_app(gateway.open, LOCAL)) as url:
-        async with httpx.AsyncClient(base_url=url) as http:
-            await _run(http, f"{webhook}?token={SECRET}")
-            async with asyncio.timeout(10):
-                while not [one for one in caplog.records if "was not told" in one.getMessage()]:
-                    await asyncio.sleep(0.02)
+    async with receiver.listening() as webhook, client_of(gateway) as http:
+        await _run(http, f"{webhook}?token={SECRET}")
+        async with asyncio.timeout(10):
+            while not [one for one in caplog.records if "was not told" in one.getMessage()]:
+                await asyncio.sleep(0.02)
     assert receiver.got.qsize() == 3
     ours = [one.getMessage() for one in caplog.records if one.name.startswith("moorage")]
     assert SECRET not in str(ours)
@@ -129,8 +132,6 @@ async def test_what_is_no_address_for_a_webhook_is_422(webhook: Any) -> None:
 
 
 def test_public_and_private_addresses_are_allowed() -> None:
-    from ipaddress import ip_address
-
     assert not is_forbidden(ip_address("203.0.113.7"))
     assert not is_forbidden(ip_address("10.0.0.7"))
     assert not is_forbidden(ip_address("127.0.0.1"))
