@@ -1,5 +1,7 @@
 """Metrics and spans say what happens and carry nobody's data (API-4)."""
 
+import io
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,11 +21,13 @@ from moorage.contract import (
     GatewayContext,
     Headers,
     Principal,
+    Redactor,
     ServerConfig,
     ToolCall,
     ToolResult,
 )
 from moorage_api.app import create_app
+from moorage_api.log_redaction import redact_log
 from moorage_api.observability.calls import CallObserver, build
 
 pytestmark = pytest.mark.req("API-4", "CRED-9")
@@ -124,3 +128,32 @@ async def test_metrics_are_for_admins_and_the_metrics_role() -> None:
         for role, status in (("user", 403), ("metrics", 200), ("admin", 200)):
             key = {"X-Api-Key": await gateway.store.keys.issue(f"{role}-user", role)}
             assert (await http.get("/metrics", headers=key)).status_code == status
+
+
+class Knowing:
+    """A `Redactor` that knows one secret."""
+
+    def register(self, value: str, *, lasting: bool = True) -> None:
+        raise NotImplementedError
+
+    def redact(self, text: str) -> str:
+        return text.replace(SECRET, "***")
+
+
+def test_the_log_is_redacted_tracebacks_included(
+    context: GatewayContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(name)s %(message)s"))
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    context.provide(Redactor, Knowing())  # type: ignore[type-abstract]
+    redact_log(context)
+    redact_log(context)
+    try:
+        raise ValueError(f"refused {SECRET}")
+    except ValueError:
+        logging.getLogger("moorage.test").exception("with %s", SECRET)
+    assert SECRET not in stream.getvalue()
+    assert "moorage.test with ***" in stream.getvalue()
+    assert "ValueError: refused ***" in stream.getvalue()

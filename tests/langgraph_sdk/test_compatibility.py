@@ -18,7 +18,7 @@ from moorage_api.app import create_app
 pytestmark = pytest.mark.req("RUN-5")
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "langgraph-compatibility.md"
-SAID = {"messages": [{"role": "user", "content": "hi"}]}
+SAID: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
 PARTS = ("assistants", "threads", "runs", "crons", "store")
 
 

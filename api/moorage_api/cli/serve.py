@@ -15,6 +15,7 @@ from rich.console import Console
 from moorage.contract.errors import MoorageError
 from moorage.settings import Settings
 from moorage_api.app import create_app
+from moorage_api.log_redaction import redact_log
 from moorage_api.server import GatewayServer, address, listen
 from moorage_api.settings import ApiSettings, api_settings, check_exposure
 from moorage_api.wiring import KEY, Runtime
@@ -63,6 +64,7 @@ async def _serve(settings: Settings, api: ApiSettings, *, as_json: bool) -> None
         runtime: Runtime = app.state[KEY]
 
         def ready() -> None:
+            redact_log(runtime.gateway.context)
             _announce(address(sock), runtime.admin_key_made, as_json=as_json)
 
         await GatewayServer(app, api, ready).serve([sock])

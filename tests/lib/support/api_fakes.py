@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from moorage.contract import AssistantEvent, GatewayTool, RunContext, ServerState, Store, ThreadState
+from moorage.contract import AssistantEvent, GatewayContext, GatewayTool, RunContext, ServerState, Store, ThreadState
 from moorage.runs.service import NamedAssistant, NamedValidator, RunService
 from moorage.settings import Settings
 from support.memory_store import MemoryStore
@@ -136,7 +136,7 @@ class FakeGateway:
         self.settings = Settings(home=Path("unused"), database_url="memory:")
         self.store = MemoryStore()
         self.host = host or NoHost()
-        self.context = None
+        self.context: GatewayContext | None = None
         self.tools = FakeTools()
         self.tasks: Any = None
         self.tasks_unavailable: str | None = "no task driver is installed"
