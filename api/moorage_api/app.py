@@ -53,12 +53,10 @@ def create_app(
     @asynccontextmanager
     async def life(_: Litestar) -> AsyncIterator[None]:
         async with open_gateway() as gateway:
-            runtime.gateway = gateway
-            runtime.authentication = _authentication(gateway, runtime.settings)
+            runtime.begin(gateway, _authentication(gateway, runtime.settings))
             if make_admin_key:
                 runtime.admin_key_made = await _first_key(gateway, runtime.settings)
             gateway.runs.on_end(RunWebhooks(runtime))
-            runtime.stopping.clear()
             try:
                 yield
             finally:

@@ -23,7 +23,7 @@ def redact_log(context: GatewayContext | None) -> None:
     """Redact what the root logger's handlers write from now on, where the gateway can redact."""
     if context is None or not context.has(Redactor):
         return
-    redactor = context.service(Redactor)  # type: ignore[type-abstract]
+    redactor = context.service(Redactor)
     for handler in logging.getLogger().handlers:
         inner = handler.formatter or logging.Formatter()
         if not isinstance(inner, RedactingFormatter):

@@ -32,17 +32,29 @@ class Runtime:
     """The key that this start has generated."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is asked to stop, so that streams end instead of holding it up."""
+    stopped: bool = True
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     _aside: set[asyncio.Task[None]] = field(default_factory=set)
 
+    def begin(self, gateway: Any, authentication: Authentication) -> None:
+        """The gateway is open. Called in the loop that serves, which may be another one every time."""
+        self.gateway, self.authentication = gateway, authentication
+        self.stopping, self.stopped = asyncio.Event(), False
+        self.started_at = datetime.now(UTC)
+
     def aside(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do it beside the request that asked for it; what fails is logged, the end waits for it."""
+        """Do it beside the request that asked for it; what fails is logged, the end waits for it. After the
+        end nothing is done any more."""
+        if self.stopped:
+            work.close()
+            return
         task = asyncio.create_task(_logged(work))
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
 
     async def finish(self) -> None:
-        """Wait for what runs aside."""
+        """Wait for what runs aside, and take no more of it."""
+        self.stopped = True
         await asyncio.gather(*self._aside)
 
 

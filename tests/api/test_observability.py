@@ -147,7 +147,7 @@ def test_the_log_is_redacted_tracebacks_included(
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(name)s %(message)s"))
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-    context.provide(Redactor, Knowing())  # type: ignore[type-abstract]
+    context.provide(Redactor, Knowing())
     redact_log(context)
     redact_log(context)
     try:
