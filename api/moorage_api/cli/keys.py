@@ -12,6 +12,7 @@ from rich.table import Table
 from moorage.contract.errors import MoorageError, NotFound
 from moorage.contract.stores import ApiKeyRecord, KeyRepository
 from moorage_api.auth.keys import ROLES, check_name, check_roles, key_hash, new_key
+from moorage_api.cli import opening
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ def _shown(record: ApiKeyRecord) -> dict[str, Any]:
 
 def _run(work: Callable[[KeyRepository], Awaitable[T]]) -> T:
     async def with_store() -> T:
-        async with open_store() as store:
+        async with opening.store(opening.settings()) as store:
             return await work(store.keys)
 
     try:

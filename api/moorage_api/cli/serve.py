@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from moorage.gateway import open_gateway
 from rich.console import Console
 
 from moorage.contract.errors import MoorageError
 from moorage.settings import Settings
 from moorage_api.app import create_app
+from moorage_api.cli import opening
 from moorage_api.log_redaction import redact_log
 from moorage_api.server import GatewayServer, address, listen
 from moorage_api.settings import ApiSettings, api_settings, check_exposure
@@ -40,7 +40,7 @@ def serve(
     """
     _log_to_stderr()
     try:
-        settings = load(config)
+        settings = opening.settings(config)
         api = api_settings(settings)
         api = replace(api, host=host or api.host, port=api.port if port is None else port)
         check_exposure(api)
@@ -56,7 +56,7 @@ def serve(
 async def _serve(settings: Settings, api: ApiSettings, *, as_json: bool) -> None:
     with listen(api.host, api.port) as sock:
         app = create_app(
-            lambda: open_gateway(settings),
+            lambda: opening.gateway(settings),
             api,
             body_limit_bytes=settings.limits.request_body_bytes,
             make_admin_key=True,

@@ -8,7 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from moorage.contract import AssistantEvent, GatewayContext, GatewayTool, RunContext, ServerState, Store, ThreadState
+from moorage.contract import (
+    AssistantEvent,
+    GatewayContext,
+    GatewayTool,
+    RunContext,
+    ServerState,
+    Store,
+    ThreadState,
+)
 from moorage.runs.service import NamedAssistant, NamedValidator, RunService
 from moorage.settings import Settings
 from support.memory_store import MemoryStore
