@@ -317,6 +317,11 @@ class TaskRepository(Protocol):
 
     async def next_notification_at(self) -> datetime | None: ...
 
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` tasks that finished before then and have no notification pending, with
+        their answers; returns how many."""
+        ...
+
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
         """The thread is gone: its undelivered notifications are dead-lettered; tasks stay."""
         ...
@@ -502,6 +507,14 @@ class MemoRepository(Protocol):
     async def get(self, name: str) -> Any: ...
 
     async def put(self, name: str, value: Any) -> None: ...
+
+    async def swap(self, name: str, expected: Any, value: Any) -> bool:
+        """Put ``value`` only where the present one equals ``expected`` (None: there is none), atomically.
+
+        One conditional statement; returns whether it landed. Replicas that share a database settle by it
+        who renews a token (CRED-3).
+        """
+        ...
 
 
 class Store(Protocol):
