@@ -111,6 +111,7 @@ def _partial(name: str, column: str) -> Index:
 _partial("ix_tasks_due", "due_at")
 _partial("ix_tasks_intent", "intent_until")
 _partial("ix_tasks_notify", "notify_at")
+_partial("ix_tasks_finished", "finished_at")
 Index(REMOTE_KEY, tasks.c.user_id, tasks.c.server_name, tasks.c.remote_id, unique=True)
 Index("ix_tasks_created", tasks.c.created_at, tasks.c.task_id)
 Index("ix_tasks_thread", tasks.c.thread_id, tasks.c.created_at)

@@ -5,8 +5,11 @@ are carried over (TOOL-6).
 """
 
 import asyncio
-from typing import NoReturn, TypeVar
+import select
+from typing import Any, NoReturn, TypeVar
 
+from sqlalchemy import event
+from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from moorage.clock import SystemClock
@@ -41,6 +44,7 @@ class PostgresDatabase:
             pool_timeout=_POOL_WAIT_SECONDS,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "moorage"},
         )
+        event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def read(self, unit: Unit[T]) -> T:
@@ -91,6 +95,18 @@ class PostgresDatabase:
         if outage is None:
             raise error
         raise outage from error
+
+
+def _refuse_closed(connection: Any, record: Any, proxy: Any) -> None:
+    """Have the pool replace a connection that the server closed while it lay idle (a restart, say).
+
+    An idle connection has nothing to read but the server's goodbye; asking for that costs no round trip.
+    """
+    if hasattr(select, "poll"):
+        waiting = select.poll()
+        waiting.register(connection.driver_connection.fileno(), select.POLLIN)
+        if waiting.poll(0):
+            raise DisconnectionError("the server has closed the connection")
 
 
 class _Undone(Exception):

@@ -153,9 +153,9 @@ class _Writer:
             for job in jobs:
                 job.future.set_exception(error)
         else:
-            for job, value, error in ends:
-                if error is not None:
-                    job.future.set_exception(error)
+            for job, value, failure in ends:
+                if failure is not None:
+                    job.future.set_exception(failure)
                 else:
                     job.future.set_result(value)
 

@@ -6,12 +6,27 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import text
 
-from moorage.contract import Clock, Store, StoreUnavailable, TaskRepository
+from moorage.contract import (
+    Clock,
+    EventRepository,
+    KeyRepository,
+    MemoRepository,
+    RunRepository,
+    Store,
+    StoreUnavailable,
+    TaskRepository,
+    ThreadRepository,
+)
 from moorage_drivers.sql.database import Database
+from moorage_drivers.sql.events import SqlEvents
+from moorage_drivers.sql.keys import SqlKeys
+from moorage_drivers.sql.memos import SqlMemos
 from moorage_drivers.sql.migrate import check_revision, create_all, current_revision, upgrade
 from moorage_drivers.sql.postgres import PostgresDatabase
+from moorage_drivers.sql.runs import SqlRuns
 from moorage_drivers.sql.sqlite import SqliteDatabase
 from moorage_drivers.sql.tasks import SqlTasks
+from moorage_drivers.sql.threads import SqlThreads
 from moorage_drivers.sql.urls import DatabaseUrl, parse_url
 
 
@@ -21,6 +36,11 @@ class SqlStore:
     def __init__(self, database: Database, *, durable: bool = True) -> None:
         self._database = database
         self._tasks = SqlTasks(database)
+        self.threads: ThreadRepository = SqlThreads(database)
+        self.runs: RunRepository = SqlRuns(database)
+        self.events: EventRepository = SqlEvents(database)
+        self.keys: KeyRepository = SqlKeys(database)
+        self.memos: MemoRepository = SqlMemos(database)
         self.durable = durable
 
     @property

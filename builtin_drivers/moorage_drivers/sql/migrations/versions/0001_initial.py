@@ -1,5 +1,7 @@
 """The first revision: everything."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -7,6 +9,10 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+
+
+def _where(condition: str) -> dict[str, Any]:
+    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 
 def upgrade() -> None:
@@ -24,12 +30,7 @@ def upgrade() -> None:
     )
     op.create_index("ix_api_keys_user", "api_keys", ["user_id"], unique=False)
     op.create_index(
-        "uq_api_keys_live_name",
-        "api_keys",
-        ["name"],
-        unique=True,
-        sqlite_where=sa.text("revoked_at IS NULL"),
-        postgresql_where=sa.text("revoked_at IS NULL"),
+        "uq_api_keys_live_name", "api_keys", ["name"], unique=True, **_where("revoked_at IS NULL")
     )
     op.create_table(
         "memos",
@@ -103,29 +104,15 @@ def upgrade() -> None:
         },
     )
     op.create_index("ix_tasks_created", "tasks", ["created_at", "task_id"], unique=False)
+    op.create_index("ix_tasks_due", "tasks", ["due_at"], unique=False, **_where("due_at IS NOT NULL"))
     op.create_index(
-        "ix_tasks_due",
-        "tasks",
-        ["due_at"],
-        unique=False,
-        sqlite_where=sa.text("due_at IS NOT NULL"),
-        postgresql_where=sa.text("due_at IS NOT NULL"),
+        "ix_tasks_finished", "tasks", ["finished_at"], unique=False, **_where("finished_at IS NOT NULL")
     )
     op.create_index(
-        "ix_tasks_intent",
-        "tasks",
-        ["intent_until"],
-        unique=False,
-        sqlite_where=sa.text("intent_until IS NOT NULL"),
-        postgresql_where=sa.text("intent_until IS NOT NULL"),
+        "ix_tasks_intent", "tasks", ["intent_until"], unique=False, **_where("intent_until IS NOT NULL")
     )
     op.create_index(
-        "ix_tasks_notify",
-        "tasks",
-        ["notify_at"],
-        unique=False,
-        sqlite_where=sa.text("notify_at IS NOT NULL"),
-        postgresql_where=sa.text("notify_at IS NOT NULL"),
+        "ix_tasks_notify", "tasks", ["notify_at"], unique=False, **_where("notify_at IS NOT NULL")
     )
     op.create_index("ix_tasks_thread", "tasks", ["thread_id", "created_at"], unique=False)
     op.create_index("uq_tasks_remote", "tasks", ["user_id", "server_name", "remote_id"], unique=True)
@@ -181,12 +168,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", name=op.f("pk_runs")),
     )
     op.create_index(
-        "ix_runs_lease",
-        "runs",
-        ["lease_until"],
-        unique=False,
-        sqlite_where=sa.text("lease_until IS NOT NULL"),
-        postgresql_where=sa.text("lease_until IS NOT NULL"),
+        "ix_runs_lease", "runs", ["lease_until"], unique=False, **_where("lease_until IS NOT NULL")
     )
     op.create_index("ix_runs_thread", "runs", ["thread_id", "created_at"], unique=False)
     op.create_index("uq_runs_idempotency", "runs", ["thread_id", "idempotency_key"], unique=True)
