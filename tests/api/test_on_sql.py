@@ -138,7 +138,8 @@ async def test_legacy_rows_are_hidden_everywhere_and_stay_as_they_are(
         if not reads or "not supported" in one.definition["tags"]:
             continue
         path = one.at(thread_id="old", run_id=run_id, checkpoint_id=checkpoint, assistant_id="direct")
-        body = {"json": {"checkpoint": {"checkpoint_id": checkpoint}} if one.name == "post_state_at" else {}}
+        sent = {"checkpoint": {"checkpoint_id": checkpoint}} if one.name == "post_state_at" else {}
+        body: Any = {"json": sent}
         answer = await http.request(one.method, path, **(body if one.has_body else {}))
         assert SECRET not in answer.text, one.name
         shown += '"keep":1' in answer.text
@@ -157,3 +158,20 @@ async def test_keys_of_a_real_store(http: httpx.AsyncClient, gateway: SqlGateway
     record = (await gateway.store.keys.list())[0]
     await gateway.store.keys.revoke(record.key_id)
     assert (await http.get("/api/mcp/tools")).status_code == 401
+
+
+@pytest.mark.req("API-1", "RUN-5")
+async def test_odd_values_are_told_apart_from_faults_of_the_gateway(http: httpx.AsyncClient) -> None:
+    await http.post("/api/threads", json={"thread_id": "t"})
+    for values in ([{"x": SECRET}], {"messages": 5}, {"messages": [{"role": SECRET, "content": "a"}]}):
+        answer = await http.post("/api/threads/t/state", json={"values": values})
+        assert answer.status_code == 422, answer.text
+        assert SECRET not in answer.text
+    body = {"values": {"messages": []}, "as_node": "nowhere"}
+    assert (await http.post("/api/threads/t/state", json=body)).status_code == 422
+    assert (await http.get("/api/threads/t/mcp-tasks?cursor=invented")).status_code == 422
+    metadata = {"nul": "a\u0000b", "big": 10**30, "deep": {"a": [None, True, 1.5]}}
+    made = await http.post("/api/threads", json={"metadata": metadata})
+    assert (await http.get(f"/api/threads/{made.json()['thread_id']}")).json()["metadata"] == metadata
+    found = await http.post("/api/threads/search", json={"metadata": {"nul": "a\u0000b"}})
+    assert [one["thread_id"] for one in found.json()] == [made.json()["thread_id"]]

@@ -11,6 +11,7 @@ from moorage.contract.errors import StoreUnavailable
 from moorage.contract.identity import Principal
 from moorage.contract.stores import TaskFilter
 from moorage.tasks.views import answer_row, detail, list_row
+from moorage_api.problems import invalid
 from moorage_api.routes.documented import problems
 from moorage_api.schemas.ids import Cursor, Limit, TaskId, ThreadId
 from moorage_api.schemas.tasks import TaskAnswered, TaskDetail, TaskPage, TaskResponse, TaskRow
@@ -39,7 +40,10 @@ async def list_tasks(
     """Newest first."""
     tasks = await _tasks_of(gateway, principal, thread_id)
     wanted = TaskFilter(user_id=principal.user_id, thread_id=thread_id, limit=limit, cursor=cursor)
-    page = await tasks.list(principal, wanted)
+    try:
+        page = await tasks.list(principal, wanted)
+    except ValueError:
+        raise invalid("cursor", "no listing gave this cursor out") from None
     return TaskPage([msgspec.convert(list_row(task), TaskRow) for task in page.items], page.next_cursor)
 
 
