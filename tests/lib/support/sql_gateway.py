@@ -1,6 +1,8 @@
 """A gateway on a real store with the real ``direct`` assistant; only tools and plugin host are stand-ins."""
 
+import asyncio
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -21,15 +23,20 @@ from support.api_fakes import NoHost
 from support.graph_tools import gateway_tool
 
 
-class OneTool:
-    """A `ToolSource` with one LangChain tool, ``say``."""
+class TwoTools:
+    """A `ToolSource` with two LangChain tools, ``say`` and ``hang``."""
 
     async def tools(self, context: Any) -> Sequence[GatewayTool]:
         async def say(text: str) -> str:
             """Says it."""
             return f"said {text}"
 
-        return [gateway_tool(say)]
+        async def hang() -> str:
+            """Never answers."""
+            await asyncio.Event().wait()
+            return ""
+
+        return [gateway_tool(say), gateway_tool(hang)]
 
     async def servers(self, *, probe: bool = False) -> Sequence[Any]:
         return []
@@ -48,7 +55,7 @@ class SqlGateway:
         self.home, self.url = home, url
         self.settings = Settings(home=home, database_url=url)
         self.host: Any = NoHost()
-        self.tools = OneTool()
+        self.tools = TwoTools()
         self.tasks_unavailable = None
         self._validators = validators
 
@@ -107,7 +114,7 @@ class SqlGateway:
         """Change the database behind the gateway's back. ``?`` marks parameters."""
         if self.url.startswith("postgresql"):
             with psycopg.connect(self.url) as connection:
-                connection.execute(statement.replace("?", "%s"), parameters)  # type: ignore[arg-type]
+                connection.execute(statement.replace("?", "%s"), parameters)
         else:
             with sqlite3.connect(self.url.removeprefix("sqlite:///")) as lite:
                 lite.execute(statement, parameters)
@@ -134,7 +141,30 @@ def _dump_postgres(url: str, without: Sequence[str]) -> dict[str, list[str]]:
             for row in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         ]
         return {
-            name: sorted(repr(row) for row in connection.execute(f'SELECT * FROM "{name}"'))  # type: ignore[arg-type]
+            name: sorted(repr(row) for row in connection.execute(f'SELECT * FROM "{name}"'))
             for name in names
             if name not in without
         }
+
+
+def main(home: str, port: str) -> None:
+    """``python -m support.sql_gateway HOME PORT``: serve until killed, on SQLite, without authentication."""
+    from moorage.runs import keeper, service
+    from moorage_api.app import create_app
+    from moorage_api.server import GatewayServer, listen
+    from moorage_api.settings import ApiSettings
+
+    # What a killed process ran is taken over when its lease has lapsed; tests do not wait for a minute.
+    for module in (keeper, service):
+        vars(module)["LEASE_SECONDS"] = 2.0
+    vars(keeper)["HEARTBEAT_SECONDS"] = vars(keeper)["TAKE_OVER_SECONDS"] = 0.5
+    gateway = SqlGateway(Path(home), f"sqlite:///{home}/moorage.db")
+    settings = ApiSettings(authentication=False)
+    with listen("127.0.0.1", int(port)) as sock:
+        print(sock.getsockname()[1], flush=True)
+        app = create_app(gateway.open, settings)
+        asyncio.run(GatewayServer(app, settings, lambda: print("ready", flush=True)).serve([sock]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
