@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.api_fakes import FakeGateway
 from support.http import serving
+from support.sql_gateway import SqlGateway
 
 from moorage_api.app import create_app
 from moorage_api.routes.absent import TAG as ABSENT
@@ -20,13 +20,12 @@ CHECKS = "status_code_conformance,content_type_conformance,response_schema_confo
 @pytest.mark.req("API-1", "RUN-5")
 @pytest.mark.timeout(900)
 async def test_every_answer_is_documented(tmp_path: Path) -> None:
-    gateway = FakeGateway()
-    gateway.assistant.release.set()
+    gateway = SqlGateway(tmp_path, f"sqlite:///{tmp_path}/moorage.db")
     async with serving(create_app(gateway.open)) as url:
-        key = await gateway.store.keys.issue("root", "admin", "user")
+        key = await gateway.issue("root", "admin", "user")
         async with httpx.AsyncClient(base_url=url, headers={"X-Api-Key": key}) as http:
             for thread in ("t1", "t2"):
-                body = {"assistant_id": "echo", "if_not_exists": "create"}
+                body = {"assistant_id": "direct", "if_not_exists": "create"}
                 (await http.post(f"/api/threads/{thread}/runs/wait", json=body)).raise_for_status()
         command = [
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/schema/openapi.json"),
