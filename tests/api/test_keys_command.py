@@ -67,7 +67,7 @@ def test_people_get_the_key_on_a_line_of_its_own(gateway: FakeGateway) -> None:
         (("create", "twice", "--user", "alice"), 1, "twice"),
         (("create", "new", "--user", "alice", "--role", "root"), 1, "root"),
         (("create", "new", "--user", "a b"), 1, "user id"),
-        (("revoke", "nobody"), 1, "nobody"),
+        (("revoke", "nobody"), 4, "nobody"),
         (("create", "new"), 2, "--user"),
         (("nothing",), 2, "nothing"),
     ],

@@ -16,6 +16,10 @@ from moorage_api.cli import opening
 
 T = TypeVar("T")
 
+EXIT_FAILED = 1
+EXIT_NOT_FOUND = 4
+"""As for ``moorage tasks``."""
+
 app = typer.Typer(
     help="Create, list and revoke API keys.",
     no_args_is_help=True,
@@ -76,7 +80,7 @@ def list_keys(as_json: Json = False) -> None:
 
 @app.command()
 def revoke(key: Annotated[str, typer.Argument(help="The key's id or name.")], as_json: Json = False) -> None:
-    """End a key; gateways refuse it from the next request on. Exit status 1 where there is no such key."""
+    """End a key; gateways refuse it from the next request on. Exit status 4 where there is no such key."""
 
     async def end(keys: KeyRepository) -> ApiKeyRecord:
         record = await keys.revoke(key)
@@ -108,4 +112,4 @@ def _run(work: Callable[[KeyRepository], Awaitable[T]]) -> T:
         return asyncio.run(with_store())
     except MoorageError as error:
         Console(stderr=True, highlight=False).print(f"Error: {error}", style="red", markup=False)
-        raise typer.Exit(1) from None
+        raise typer.Exit(EXIT_NOT_FOUND if isinstance(error, NotFound) else EXIT_FAILED) from None
