@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph_sdk import get_client
@@ -34,6 +35,10 @@ def gateway(home: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[str], 
         process.communicate()
 
 
+def said(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
 @pytest.mark.req("RUN-5", "RUN-8")
 @pytest.mark.filterwarnings("ignore:Reconnecting without")
 async def test_a_stream_that_outlives_its_gateway_ends_with_the_truth(tmp_path: Path) -> None:
@@ -41,9 +46,7 @@ async def test_a_stream_that_outlives_its_gateway_ends_with_the_truth(tmp_path: 
     with gateway(tmp_path) as (first, port):
         async with get_client(url=f"http://127.0.0.1:{port}/api", api_key=None) as client:
             await client.threads.create(thread_id="t")
-            stream = client.runs.stream(
-                "t", "direct", input={"messages": [{"role": "user", "content": hang}]}, stream_mode="values"
-            )
+            stream = client.runs.stream("t", "direct", input=said(hang), stream_mode="values")
             before = [await anext(stream), await anext(stream)]
             first.kill()
             await asyncio.to_thread(first.wait)
@@ -59,7 +62,4 @@ async def test_a_stream_that_outlives_its_gateway_ends_with_the_truth(tmp_path: 
                 assert "gone" in json.dumps(after[-1].data)
                 assert run["status"] == "error"
                 assert (await client.threads.get("t"))["status"] in ("idle", "error")
-                again = await client.runs.wait(
-                    "t", "direct", input={"messages": [{"role": "user", "content": "hello"}]}
-                )
-                assert again
+                assert await client.runs.wait("t", "direct", input=said("hello"))
