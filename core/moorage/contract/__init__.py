@@ -46,12 +46,20 @@ from moorage.contract.identity import CallContext, Principal
 from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
 from moorage.contract.markers import hookimpl, hookspec
 from moorage.contract.redaction import Redactor
-from moorage.contract.routing import RoutingHint, RoutingHintProvider, RoutingHintSpec
+from moorage.contract.routing import (
+    ROUTING_METADATA,
+    RoutingHint,
+    RoutingHintProvider,
+    RoutingHintSpec,
+    routing_prompt,
+)
 from moorage.contract.runs import (
+    DEFAULT_STREAM_MODES,
     Assistant,
     AssistantEvent,
     AssistantSpec,
     LaunchedRun,
+    MultitaskStrategy,
     RunContext,
     RunLauncher,
     RunOrigin,
@@ -59,6 +67,7 @@ from moorage.contract.runs import (
     RunStatus,
     RunValidator,
     RunValidatorSpec,
+    StreamMode,
     ThreadState,
 )
 from moorage.contract.sections import ConfigSection, SectionLevel
@@ -135,12 +144,14 @@ __all__ = [
     "API_VERSION",
     "CLI_GROUP",
     "DEFAULT_SESSION_INIT_TIMEOUT_SECONDS",
+    "DEFAULT_STREAM_MODES",
     "PLUGIN_GROUP",
     "PRECEDENCE_HEADERS_FROM_CONTEXT",
     "PRECEDENCE_LOCAL",
     "PRECEDENCE_OAUTH",
     "PRECEDENCE_USER_AUTH",
     "PROJECT",
+    "ROUTING_METADATA",
     "AdmissionRejected",
     "AmbiguousName",
     "ApiKeyRecord",
@@ -185,6 +196,7 @@ __all__ = [
     "LifecycleSpec",
     "MemoRepository",
     "MoorageError",
+    "MultitaskStrategy",
     "NewTask",
     "Next",
     "NotFound",
@@ -224,6 +236,7 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoreUnavailable",
+    "StreamMode",
     "SubmitCall",
     "SubmitRejected",
     "SubmittedTask",
@@ -256,4 +269,5 @@ __all__ = [
     "check_header",
     "hookimpl",
     "hookspec",
+    "routing_prompt",
 ]
