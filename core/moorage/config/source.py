@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from moorage.config.loading import Loaded, load, merge_last_good
+from moorage.config.document import Document
+from moorage.config.loading import Loaded, load, load_raw, merge_last_good
 from moorage.config.paths import named_path, resolve_path, search_upward, write_path
 from moorage.config.sections import MissingDistribution, SectionSet
 from moorage.config.watched import FileState, WatchedFile
@@ -98,6 +100,10 @@ class ExtensionsFile:
     def parse(self, data: bytes) -> Loaded:
         """What this content would load to, with nothing put in force."""
         return load(data, env=self._env, sections=self.sections, key=self._key)
+
+    def parse_raw(self, raw: dict[str, Any], document: Document) -> Loaded:
+        """`parse` for content that is parsed already."""
+        return load_raw(raw, document, env=self._env, sections=self.sections, key=self._key)
 
     def _locate(self) -> Path | None:
         if named_path(self._explicit, self._env, self._cwd) is not None:
