@@ -209,7 +209,7 @@ class _ServerMerger:
                 self._fault(
                     path,
                     "the stored secret would go to another host or program than before:"
-                    " send it again, or remove it with null",
+                    " send its value again, or remove it",
                 )
 
     def _destinations(self, path: JsonPath) -> Iterator[JsonPath]:

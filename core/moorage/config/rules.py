@@ -121,7 +121,9 @@ class Block(Rule):
 
     def texts(self, items: Sequence[Any]) -> list[Segments | None]:
         rule = self.item(0)
-        return rule.texts(items) if rule is not self else Rule.texts(self, items)
+        if rule.secret or not self._patterns:
+            return (rule if rule.secret else Rule()).texts(items)
+        return Secret(as_null=self._as_null).texts(items)
 
 
 class _Tools(Rule):

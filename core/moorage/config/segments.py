@@ -13,9 +13,10 @@ from moorage.config.placeholders import pieces
 from moorage.config.secrecy import MASK, is_secret_name, tokens_in
 
 _FIRST_TOKEN = 0xE000
-_TOKEN_LIMIT = 0x1900
+_LAST_TOKEN = 0xF8FF
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<authority>[^\s/?#\"'<>]*)")
-_ASSIGNMENT = re.compile(r"(?<![\w.-])(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s;&\"',#]+)")
+_ASSIGNMENT = re.compile(r"(?<![\w.-])-{0,2}(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s;&\"',#]+)")
+_INLINE_OPTION = re.compile(r"(?<!\S)--?(?P<name>[A-Za-z][\w-]*)[ \t]+(?P<value>[^\s-]\S*)")
 _WHOLE_ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[A-Za-z][\w.-]*)=(?P<value>.+)", re.DOTALL)
 _HEADER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9-]*):[ \t]*(?P<value>.+)", re.DOTALL)
 _OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)")
@@ -71,6 +72,8 @@ def text_segments(text: str) -> Segments:
     secret-looking query values, ``name=value`` with a secret-looking name, and well-known token forms."""
     if _is_secret_json(text):
         return (Segment(text, "json"),)
+    if any(_FIRST_TOKEN <= ord(char) <= _LAST_TOKEN for char in text):
+        return (Segment(text, "value"),)  # what stands for placeholders could not be told from it
     return _Cutter(text).cut()
 
 
@@ -133,7 +136,7 @@ class _Cutter:
         self._placeholders: list[str] = []
         self._text = ""
         for piece in pieces(text):
-            if piece.name is None or len(self._placeholders) >= _TOKEN_LIMIT:
+            if piece.name is None or len(self._placeholders) > _LAST_TOKEN - _FIRST_TOKEN:
                 self._text += piece.text
             else:
                 self._text += chr(_FIRST_TOKEN + len(self._placeholders))
@@ -146,6 +149,9 @@ class _Cutter:
         for pair in _ASSIGNMENT.finditer(self._text):
             if is_secret_name(pair["name"], short=True):
                 self._add(*pair.span("value"), f"value of {pair['name']}")
+        for option in _INLINE_OPTION.finditer(self._text):
+            if is_secret_name(option["name"]):
+                self._add(*option.span("value"), f"value of {option['name']}")
         for start, end in tokens_in(self._text):
             self._add(start, end, "token")
         result: list[Segment] = []
