@@ -339,3 +339,29 @@ async def test_no_descriptor_leaks(gateway: Gateway) -> None:
         with pytest.raises(NotFound):
             await gateway.editor.set_enabled("nobody", enabled)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.req("CONF-5", "CONF-7")
+@pytest.mark.parametrize("levels", [190, 300, 100_000])
+async def test_nothing_is_written_that_could_not_be_read_again(gateway: Gateway, levels: int) -> None:
+    data = gateway.path.read_bytes()
+    deep: Any = 1
+    for _ in range(levels):
+        deep = [deep]
+    body = await body_of(gateway)
+    body["mcpServers"]["remote"]["deep"] = deep
+    if levels < 200:
+        assert (await gateway.editor.replace(body)).written
+        assert "remote" in gateway.file.current().servers
+        return
+    with pytest.raises(ConfigRejected, match="nested deeper than 200"):
+        await gateway.editor.replace(body)
+    assert gateway.path.read_bytes() == data
+
+
+@pytest.mark.req("CONF-5")
+async def test_a_number_that_cannot_be_written_is_refused(gateway: Gateway) -> None:
+    data = gateway.path.read_bytes()
+    with pytest.raises(ConfigRejected, match="cannot be written"):
+        await gateway.editor.replace({"mcpServers": {"s": {"command": "x", "n": 10**5000}}})
+    assert gateway.path.read_bytes() == data

@@ -2,10 +2,11 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.extensions import SECTION_SET, SECTIONS
+from support.extensions import SECTION_SET, SECTIONS, Extensions
 
 from moorage.config import SectionSet, masked
 from moorage.contract import ConfigSection
@@ -257,3 +258,37 @@ def test_a_section_can_mask_by_itself() -> None:
     assert "hidden" in stored
     result = shown({"x": stored}, SectionSet([ConfigSection("x", model, mask=fails)]))
     assert "planted" not in json.dumps(result)
+
+
+@pytest.mark.req("CRED-9")
+def test_every_secret_in_force_is_announced_resolved(tmp_path: Path) -> None:
+    announced: list[str] = []
+    config = Extensions(tmp_path, {"T": "$resolved-token", "PW": "resolved-pw"}, on_secret=announced.append)
+    config.write(
+        {
+            "r": {
+                "url": "https://u:${PW}@h/?key=literal-key",
+                "headers": {"Authorization": "Bearer ${T}", "X": "$T"},
+                "user_auth": {"users": {"a": "literal-user"}},
+                "api_key": "literal-extra",
+            },
+            "l": {"command": "x", "args": ["--token", "$T", "plain"], "env": {"E": "literal-env"}},
+            "broken": {"command": "x", "env": {"E": "literal-broken"}, "tool_call_timeout": 0},
+        }
+    )
+    config.file.current()
+    assert set(announced) == {
+        "u",
+        "resolved-pw",
+        "literal-key",
+        "Bearer $resolved-token",
+        "$resolved-token",
+        "literal-user",
+        "literal-extra",
+        "literal-env",
+        "literal-broken",
+    }
+    announced.clear()
+    config.write({"l": {"command": "x", "env": {"E": "literal-env", "F": "literal-new"}}})
+    config.file.current()
+    assert announced == ["literal-new"]

@@ -6,7 +6,8 @@ from typing import Any
 
 JsonPath = tuple[str | int, ...]
 _BLANK = " \t\r\n"
-_DEPTH_LIMIT = 200
+DEPTH_LIMIT = 200
+"""Levels of nesting that are read and written; a real configuration has about six."""
 _DECODER = json.JSONDecoder()
 
 
@@ -91,8 +92,8 @@ class _Scanner:
         return Document(value, self._positions, tuple(dict.fromkeys(self._duplicates)))
 
     def _value(self, at: int, path: JsonPath, depth: int) -> tuple[Any, int]:
-        if depth > _DEPTH_LIMIT:
-            raise self._error(f"values are nested deeper than {_DEPTH_LIMIT} levels", at)
+        if depth > DEPTH_LIMIT:
+            raise self._error(f"values are nested deeper than {DEPTH_LIMIT} levels", at)
         match self._text[at : at + 1]:
             case "{":
                 return self._object(at + 1, path, depth + 1)

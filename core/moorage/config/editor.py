@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.config.document import Document
-from moorage.config.errors import ConfigWriteFailed, PreconditionFailed, UnreadableConfig
+from moorage.config.errors import ConfigRejected, ConfigWriteFailed, PreconditionFailed, UnreadableConfig
 from moorage.config.loading import BrokenFile, Loaded, read_raw
 from moorage.config.locks import file_lock
 from moorage.config.plan import ConfigPlan, etag_of, plan_enabled, plan_replace
@@ -171,13 +171,26 @@ class ConfigEditor:
         return _Stored(target, raw, data)
 
     def _write(self, stored: _Stored, raw: dict[str, Any]) -> None:
+        data = _readable(raw, stored.data)
         try:
-            replace_file(stored.target, serialise(raw, stored.data))
+            replace_file(stored.target, data)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise ConfigWriteFailed(
                 f"the file could not be written: {reason}", where=str(stored.target)
             ) from None
+
+
+def _readable(raw: dict[str, Any], like: bytes | None) -> bytes:
+    """The new content, which the next reader can read for certain (CONF-7)."""
+    try:
+        data = serialise(raw, like)
+        read_raw(data)
+    except (BrokenFile, ValueError, RecursionError) as error:
+        reason = error.fault.message if isinstance(error, BrokenFile) else type(error).__name__
+        fault = ConfigFault(where="mcpServers", message=f"cannot be written as a JSON file: {reason}")
+        raise ConfigRejected([fault]) from None
+    return data
 
 
 def _matches(if_match: str, etag: str) -> bool:

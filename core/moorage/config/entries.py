@@ -14,7 +14,7 @@ from moorage.config.placeholders import Resolution, resolve, split_scheme
 from moorage.config.rules import server_rule
 from moorage.config.secrecy import MASK
 from moorage.config.sections import SectionSet, validate_section
-from moorage.config.showing import secrets_in
+from moorage.config.showing import secrets_in, secrets_in_force
 from moorage.contract import (
     DEFAULT_SESSION_INIT_TIMEOUT_SECONDS,
     CredentialDenied,
@@ -43,15 +43,27 @@ _TRANSPORTS: dict[str, Transport] = {
 
 
 def read_entry(
-    name: str, raw: Any, *, env: Mapping[str, str], sections: SectionSet, faults: FaultCollector, key: bytes
+    name: str,
+    raw: Any,
+    *,
+    env: Mapping[str, str],
+    sections: SectionSet,
+    faults: FaultCollector,
+    secrets: set[str],
+    key: bytes,
 ) -> ServerConfig | None:
-    """The server, or None where ``faults`` got a fatal one. ``key`` makes launch signatures one-way."""
+    """The server, or None where ``faults`` got a fatal one.
+
+    Its resolved secrets are added to ``secrets``. ``key`` makes launch signatures one-way.
+    """
     if not name.strip() or not name.isprintable():
         faults.error((), "the server's name is blank or holds control characters")
     if not isinstance(raw, dict):
         faults.error((), f"must be an object with a `command` or a `url`, not {kind_of(raw)}")
         return None
-    return _EntryReader(name, raw, env, sections, faults).read(key)
+    reader = _EntryReader(name, raw, env, sections, faults)
+    secrets |= reader.in_force
+    return reader.read(key)
 
 
 def transport_of(raw: Mapping[str, Any]) -> Transport | None:
@@ -85,7 +97,8 @@ class _EntryReader:
         self._found = Resolution()
         self._entry: dict[str, Any] = resolve(raw, env, (), self._found)
         rule = server_rule(sections)
-        self._secrets = {text for _, text in secrets_in(raw, rule)}
+        self.in_force = secrets_in_force(self._entry, rule)
+        self._secrets = {text for _, text in secrets_in(raw, rule)} | self.in_force
         self._secrets |= {text for path in self._found.variables if (text := self._at(path))}
 
     def read(self, key: bytes) -> ServerConfig | None:

@@ -25,6 +25,8 @@ class Loaded:
     """None where they are given in a form that cannot be used."""
     faults: tuple[ConfigFault, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """Every secret in it, resolved (CRED-9)."""
 
     @property
     def broken(self) -> bool:
@@ -79,15 +81,18 @@ def load_raw(
     faults = list(top.faults)
     servers: dict[str, ServerConfig] = {}
     refused: dict[str, str] = {}
+    secrets: set[str] = set()
     for name, entry in (raw.get("mcpServers") or {}).items():
         collector = FaultCollector(document, name)
-        server = read_entry(name, entry, env=env, sections=sections, faults=collector, key=key)
+        server = read_entry(
+            name, entry, env=env, sections=sections, faults=collector, secrets=secrets, key=key
+        )
         faults.extend(collector.faults)
         if server is not None:
             servers[name] = server
         elif (fatal := collector.fatal) is not None:
             refused[name] = f"{fatal.where}: {fatal.message}"
-    return Loaded(raw, servers, interceptors, tuple(faults), refused)
+    return Loaded(raw, servers, interceptors, tuple(faults), refused, frozenset(secrets))
 
 
 def _interceptors(

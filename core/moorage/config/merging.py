@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from moorage.config.destinations import block_moved, moved
-from moorage.config.document import JsonPath, dotted
+from moorage.config.document import DEPTH_LIMIT, JsonPath, dotted
 from moorage.config.entries import TIMEOUT_KEYS
 from moorage.config.errors import ConfigRejected
 from moorage.config.rules import Rule, server_rule
@@ -35,6 +35,9 @@ def merge(submitted: Mapping[str, Any], stored: Mapping[str, Any], sections: Sec
     argument is changed. Raises `ConfigRejected` with every place where the mask stands for nothing, or for
     a secret that would go somewhere else.
     """
+    if _deeper_than(submitted, DEPTH_LIMIT):
+        message = f"values are nested deeper than {DEPTH_LIMIT} levels"
+        raise ConfigRejected([ConfigFault(where="mcpServers", message=message)])
     faults: list[ConfigFault] = []
     for key in submitted:
         if key != "mcpServers" and not same(submitted[key], stored.get(key, MISSING)):
@@ -57,6 +60,20 @@ def merge(submitted: Mapping[str, Any], stored: Mapping[str, Any], sections: Sec
     if merged or "mcpServers" in stored:
         result["mcpServers"] = merged
     return result
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit + 1):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, dict | list)
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def same(one: Any, other: Any) -> bool:

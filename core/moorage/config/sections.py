@@ -165,10 +165,10 @@ def _check(
 def without_secrets(message: str, secrets: Collection[str]) -> str:
     """The message with every one of these texts that it quotes replaced by ``***``.
 
-    Messages of models and checks are the plugins' own and may quote what they were given (C38). Texts under
-    4 characters would match too much and are left.
+    Messages of models and checks are the plugins' own and may quote what they were given. Texts under 8
+    characters would match too much and are left (CRED-9).
     """
     for text in sorted(secrets, key=len, reverse=True):
-        if len(text) >= 4:
+        if len(text) >= 8:
             message = message.replace(text, "***")
     return message

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.config.document import JsonPath
+from moorage.config.placeholders import split_scheme
 from moorage.config.rules import Rule, Secret, server_rule
 from moorage.config.secrecy import MASK
 from moorage.config.sections import SectionSet
@@ -84,3 +85,33 @@ def _secrets(segments: Segments, path: JsonPath) -> Iterator[tuple[JsonPath, str
     for segment in segments:
         if segment.label is not None:
             yield path, segment.text
+
+
+def secrets_in_force(resolved: Any, rule: Rule) -> frozenset[str]:
+    """The literal secrets of a tree whose placeholders are resolved: what must be redacted (CRED-9).
+
+    Of an authentication header the credential counts by itself, too.
+    """
+    found: set[str] = set()
+    for _, text in secrets_in(_without_dollars(resolved), rule):
+        secret = text.replace(_NO_DOLLAR, "$")
+        found.add(secret)
+        if (parts := split_scheme(secret)) is not None:
+            found.add(parts[1])
+    return frozenset(found)
+
+
+_NO_DOLLAR = "\x01"
+
+
+def _without_dollars(value: Any) -> Any:
+    # A resolved value is no placeholder any more, whatever it looks like.
+    match value:
+        case str():
+            return value.replace("$", _NO_DOLLAR)
+        case dict():
+            return {key: _without_dollars(item) for key, item in value.items()}
+        case list():
+            return [_without_dollars(item) for item in value]
+        case _:
+            return value

@@ -28,6 +28,7 @@ class ExtensionsFile:
     ``sections``: what the loaded plugins contribute. ``missing_distribution``: the distribution that would
     own a key (PLUG-4). ``remembered_sections``: keys that were in force before, with their distribution
     where known. ``on_warning`` gets every fault once per reload that meets it; without it they are logged.
+    ``on_secret`` gets every secret that comes into force, resolved: hand it `Redactor.register` (CRED-9).
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class ExtensionsFile:
         missing_distribution: MissingDistribution | None = None,
         remembered_sections: Mapping[str, str | None] = EMPTY,
         on_warning: WarningSink | None = None,
+        on_secret: Callable[[str], None] | None = None,
     ) -> None:
         self._explicit = explicit
         self._env = env
@@ -48,6 +50,8 @@ class ExtensionsFile:
             sections, missing_distribution=missing_distribution, remembered=remembered_sections
         )
         self._on_warning = on_warning or _log_fault
+        self._on_secret = on_secret
+        self._known_secrets: frozenset[str] = frozenset()
         self._key = secrets.token_bytes(32)
         # Reentrant: a section's check runs under it and may ask for the snapshot in force.
         self._lock = threading.RLock()
@@ -137,6 +141,7 @@ class ExtensionsFile:
             faults = (*loaded.faults, ConfigFault(where=str(path), message=note, fatal=False))
             self._put(replace(last, faults=faults))
             return
+        self._announce(loaded.secrets)
         servers, refused, merged = merge_last_good(loaded, last)
         interceptors = loaded.interceptors
         if interceptors is None:
@@ -152,6 +157,12 @@ class ExtensionsFile:
             ),
             good=True,
         )
+
+    def _announce(self, found: frozenset[str]) -> None:
+        if self._on_secret is not None:
+            for secret in found - self._known_secrets:
+                self._on_secret(secret)
+        self._known_secrets = found
 
     def _meet_unreadable(self, error: OSError) -> None:
         reason = error.strerror or type(error).__name__
