@@ -5,11 +5,13 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.config.document import DocumentError, dotted, parse_document
 
+# The machine may be busy; how long an example takes says nothing here.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -18,6 +20,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.req("CONF-7")
+@UNHURRIED
 @given(JSON, st.sampled_from([None, 0, 2, "\t"]), st.booleans())
 def test_reads_what_the_standard_library_reads(value: Any, indent: Any, ascii_only: bool) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "replace")
@@ -25,6 +28,7 @@ def test_reads_what_the_standard_library_reads(value: Any, indent: Any, ascii_on
 
 
 @pytest.mark.req("CONF-7")
+@UNHURRIED
 @given(JSON, st.integers(min_value=0, max_value=200))
 def test_a_truncated_file_is_an_error_or_the_same_as_for_the_standard_library(value: Any, cut: int) -> None:
     data = json.dumps(value).encode()[:cut]

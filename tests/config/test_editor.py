@@ -330,6 +330,17 @@ async def test_the_event_loop_runs_on_while_the_file_is_locked(gateway: Gateway)
     assert (await change).written
 
 
+@pytest.mark.req("CONF-7")
+async def test_a_file_that_cannot_be_read_is_never_overwritten(gateway: Gateway) -> None:
+    gateway.path.unlink()
+    gateway.path.mkdir()
+    gateway.env[PATH_VARIABLE] = str(gateway.path)
+    with pytest.raises(UnreadableConfig, match="cannot be read"):
+        await gateway.editor.replace({"mcpServers": {}})
+    assert gateway.path.is_dir()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not list open descriptors")
 @pytest.mark.req("CONF-5")
 async def test_no_descriptor_leaks(gateway: Gateway) -> None:
     await gateway.editor.set_enabled("local", False)

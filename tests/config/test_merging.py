@@ -314,6 +314,8 @@ def test_nothing_beside_the_servers_can_be_written() -> None:
     assert list(rejected({**body, "new": 1})) == ["new"]
     assert put({**body, "mcpInterceptors": ["m:b"]}) == STORED
     assert list(rejected({})) == ["mcpServers"]
+    not_an_object: Any = [1]
+    assert list(rejected(not_an_object)) == ["the body"]
     assert list(rejected({"mcpServers": None})) == ["mcpServers"]
 
 

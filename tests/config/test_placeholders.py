@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.extensions import Extensions
 
 from moorage.config.placeholders import Resolution, is_placeholder, pieces, resolve
 
+# The machine may be busy; how long an example takes says nothing here.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ENV = {"T": "to$K", "K": "kay", "EMPTY": "", "A_1": "one"}
 
 
@@ -60,12 +62,14 @@ def test_every_depth_once_and_values_only() -> None:
 
 
 @pytest.mark.req("CONF-3")
+@UNHURRIED
 @given(st.text(alphabet="$T{}:-K a5\n_", max_size=20))
 def test_pieces_put_together_are_the_text(text: str) -> None:
     assert "".join(piece.text for piece in pieces(text)) == text
 
 
 @pytest.mark.req("CONF-3")
+@UNHURRIED
 @given(st.text(max_size=30))
 def test_doubled_dollars_protect_any_text(text: str) -> None:
     assert expand(text.replace("$", "$$")) == text

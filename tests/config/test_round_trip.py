@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.extensions import SECTION_SET
 
@@ -13,6 +13,8 @@ from moorage.config import masked, merge
 from moorage.config.merging import same
 from moorage.config.segments import argument_segments, text_segments
 
+# The machine may be busy; how long an example takes says nothing here.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = st.sampled_from(
     [
         "command", "args", "env", "headers", "url", "type", "transport", "cwd", "enabled", "disabled",
@@ -57,6 +59,7 @@ def shuffled(value: Any, chance: random.Random) -> Any:
 
 
 @pytest.mark.req("ADMIN-2")
+@UNHURRIED
 @given(FILES, st.randoms(use_true_random=False))
 def test_get_then_put_changes_nothing_in_any_order_of_keys(
     raw: dict[str, Any], chance: random.Random
@@ -99,12 +102,14 @@ SERVERS = st.fixed_dictionaries(
 
 
 @pytest.mark.req("ADMIN-1", "CRED-9")
+@UNHURRIED
 @given(SERVERS)
 def test_no_literal_secret_is_shown(server: dict[str, Any]) -> None:
     assert "PLANTED" not in json.dumps(masked({"mcpServers": {"s": server}}, SECTION_SET))
 
 
 @pytest.mark.req("ADMIN-1")
+@UNHURRIED
 @given(st.lists(TEXTS | st.text(), max_size=6))
 def test_segments_put_together_are_the_texts(items: list[str]) -> None:
     for item, segments in zip(items, argument_segments(items), strict=True):

@@ -35,6 +35,8 @@ def merge(submitted: Mapping[str, Any], stored: Mapping[str, Any], sections: Sec
     argument is changed. Raises `ConfigRejected` with every place where the mask stands for nothing, or for
     a secret that would go somewhere else.
     """
+    if not isinstance(submitted, Mapping):
+        raise ConfigRejected([ConfigFault(where="the body", message="must be an object with `mcpServers`")])
     if _deeper_than(submitted, DEPTH_LIMIT):
         message = f"values are nested deeper than {DEPTH_LIMIT} levels"
         raise ConfigRejected([ConfigFault(where="mcpServers", message=message)])
