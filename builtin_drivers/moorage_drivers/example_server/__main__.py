@@ -2,7 +2,6 @@
 
 import argparse
 import socket
-import sys
 import sysconfig
 import threading
 from pathlib import Path
@@ -80,4 +79,4 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

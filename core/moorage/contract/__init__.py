@@ -45,12 +45,21 @@ from moorage.contract.hosting import Authenticator, AuthenticatorSpec, AuthReque
 from moorage.contract.identity import CallContext, Principal
 from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
 from moorage.contract.markers import hookimpl, hookspec
-from moorage.contract.routing import RoutingHint, RoutingHintProvider, RoutingHintSpec
+from moorage.contract.redaction import Redactor
+from moorage.contract.routing import (
+    ROUTING_METADATA,
+    RoutingHint,
+    RoutingHintProvider,
+    RoutingHintSpec,
+    routing_prompt,
+)
 from moorage.contract.runs import (
+    DEFAULT_STREAM_MODES,
     Assistant,
     AssistantEvent,
     AssistantSpec,
     LaunchedRun,
+    MultitaskStrategy,
     RunContext,
     RunLauncher,
     RunOrigin,
@@ -58,6 +67,7 @@ from moorage.contract.runs import (
     RunStatus,
     RunValidator,
     RunValidatorSpec,
+    StreamMode,
     ThreadState,
 )
 from moorage.contract.sections import ConfigSection, SectionLevel
@@ -134,12 +144,14 @@ __all__ = [
     "API_VERSION",
     "CLI_GROUP",
     "DEFAULT_SESSION_INIT_TIMEOUT_SECONDS",
+    "DEFAULT_STREAM_MODES",
     "PLUGIN_GROUP",
     "PRECEDENCE_HEADERS_FROM_CONTEXT",
     "PRECEDENCE_LOCAL",
     "PRECEDENCE_OAUTH",
     "PRECEDENCE_USER_AUTH",
     "PROJECT",
+    "ROUTING_METADATA",
     "AdmissionRejected",
     "AmbiguousName",
     "ApiKeyRecord",
@@ -184,6 +196,7 @@ __all__ = [
     "LifecycleSpec",
     "MemoRepository",
     "MoorageError",
+    "MultitaskStrategy",
     "NewTask",
     "Next",
     "NotFound",
@@ -197,6 +210,7 @@ __all__ = [
     "PluginTimeout",
     "Principal",
     "ProtocolViolation",
+    "Redactor",
     "RemoteTaskConflict",
     "RespondingDriver",
     "RoutingHint",
@@ -222,6 +236,7 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoreUnavailable",
+    "StreamMode",
     "SubmitCall",
     "SubmitRejected",
     "SubmittedTask",
@@ -254,4 +269,5 @@ __all__ = [
     "check_header",
     "hookimpl",
     "hookspec",
+    "routing_prompt",
 ]

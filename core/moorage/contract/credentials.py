@@ -128,10 +128,15 @@ class Interceptor(Protocol):
 
 
 class InterceptorRunner(Protocol):
-    """Runs the built interceptor chain around one call; a service of the gateway."""
+    """The chain of all interceptors; a service of the gateway, for whoever calls servers."""
 
     async def run(self, call: ToolCall, terminal: Next) -> ToolResult:
-        """``terminal`` is reached with the final headers, or not at all; it raises what the call raises."""
+        """Lead the call through the interceptors that concern it, and to ``terminal``.
+
+        Raises `CredentialDenied` where one refuses, `PluginError` where one misbehaves (PLUG-7), and what
+        ``terminal`` raises, unchanged. A `PluginError` carries ``sent`` in its ``__dict__``: false where
+        ``terminal`` certainly had no effect.
+        """
         ...
 
 

@@ -135,15 +135,18 @@ class AmbiguousName(Conflict):
 class ServerUnavailable(MoorageError):
     """An MCP server could not be reached, started, or asked within its time.
 
-    ``sent`` is false where nothing can have reached the tool. ``status`` is the HTTP status where the
-    server answered with one: a credential source refreshes on 401, once (CRED-3).
+    ``sent`` is false where nothing can have reached the tool. ``http_status``: what the server answered
+    instead, where it was an HTTP error; 401 says that it did nothing and that the credential is to be
+    renewed (CRED-3).
     """
 
-    def __init__(self, message: str, *, server: str, sent: bool = True, status: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, server: str, sent: bool = True, http_status: int | None = None
+    ) -> None:
         super().__init__(f"server {server!r}: {message}")
         self.server = server
         self.sent = sent
-        self.status = status
+        self.http_status = http_status
 
 
 class StoreUnavailable(MoorageError):

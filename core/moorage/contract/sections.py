@@ -31,6 +31,11 @@ class ConfigSection:
     accepts_list: bool = False
     """The block is a list of the model's objects."""
     secret_paths: tuple[str, ...] = ()
+    secrets_as_null: bool = False
+    """A GET shows literal secrets as null; in a PUT null keeps and an empty string clears (ADMIN-2)."""
+    destination_paths: tuple[str, ...] = ()
+    """Dotted paths that say where the secrets are sent (``token_url``): with another host there, a PUT must
+    bring the secrets anew (ADMIN-2). The server's own URL or command counts in any case."""
     presentation_paths: tuple[str, ...] = ()
     http_only: bool = False
     """Warned about and skipped on a stdio server (CRED-6)."""

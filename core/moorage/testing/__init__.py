@@ -1,0 +1,1 @@
+"""For plugin authors: a gateway as a subprocess, fakes, conformance suites (DX-2)."""

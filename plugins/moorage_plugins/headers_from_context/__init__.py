@@ -1,0 +1,1 @@
+"""Credentials that a run brings along (CRED-5)."""

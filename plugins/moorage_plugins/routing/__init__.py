@@ -1,0 +1,1 @@
+"""The operator's routing hints (ROUTE-1, ROUTE-2)."""

@@ -1,0 +1,1 @@
+"""Each user's own credential, from the server's config (CRED-4)."""
