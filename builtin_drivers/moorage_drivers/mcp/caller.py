@@ -23,7 +23,7 @@ from moorage.contract import (
 )
 from moorage.contract.empty import empty
 from moorage_drivers.mcp.listing import AnyResult, Listing, list_tools
-from moorage_drivers.mcp.redaction import Redactor, leaves, secrets_of
+from moorage_drivers.mcp.redaction import quoter
 from moorage_drivers.mcp.session import JsonRpcError
 from moorage_drivers.mcp.sessions import Owner, Sessions
 
@@ -109,8 +109,8 @@ class McpToolCaller:
         found: list[Listing] = []
 
         async def terminal(final: ToolCall) -> ToolResult:
-            redactor = _redactor(server, final)
-            async with self._sessions.lease(server, final.headers, Owner(), "discover", redactor) as session:
+            quoting = quoter(self._gateway, server, final)
+            async with self._sessions.lease(server, final.headers, Owner(), "discover", quoting) as session:
                 found.append(await list_tools(session))
             return ToolResult(structured={"tools": len(found[-1].tools)})
 
@@ -124,7 +124,7 @@ class McpToolCaller:
             ) from None
         except JsonRpcError as error:
             raise ServerUnavailable(
-                f"it refused to list its tools: {_redactor(server, call).clean(str(error))}",
+                f"it refused to list its tools: {quoter(self._gateway, server, call).quote(str(error))}",
                 server=server.name,
             ) from None
         if not found:
@@ -182,12 +182,12 @@ class McpToolCaller:
             meta = types.RequestParams.Meta.model_validate({"headers": dict(call.headers)})
         params = types.CallToolRequestParams(name=call.tool, arguments=dict(call.arguments), _meta=meta)
         request = types.ClientRequest(types.CallToolRequest(params=params))
-        redactor = _redactor(server, call)
-        async with self._sessions.lease(server, call.headers, behalf.owner, call.phase, redactor) as session:
+        quoting = quoter(self._gateway, server, call)
+        async with self._sessions.lease(server, call.headers, behalf.owner, call.phase, quoting) as session:
             try:
                 reply = await session.request(request, AnyResult, server.tool_call_timeout_seconds)
             except JsonRpcError as error:
-                text = redactor.clean(str(error))
+                text = quoting.quote(str(error))
                 return ToolResult(
                     content=({"type": "text", "text": text},),
                     is_error=True,
@@ -208,8 +208,3 @@ def tool_result(reply: AnyResult) -> ToolResult:
         is_error=fields.get("isError") is True,
         meta=meta if isinstance(meta, dict) else {},
     )
-
-
-def _redactor(server: ServerConfig, call: ToolCall) -> Redactor:
-    values = (part for value in call.headers.values() for part in (value, value.rpartition(" ")[2]))
-    return Redactor([*secrets_of(server), *values, *leaves(call.secrets)])

@@ -7,7 +7,7 @@ client gets a transport of ours, which fails such a request at once and spares t
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import httpx
@@ -331,9 +331,16 @@ async def sse_connection(
     """The older HTTP transport with its one event stream."""
     connection = Connection()
 
-    def factory(**_: Any) -> httpx.AsyncClient:
-        return _client(connection, headers, context, streamed=True)
+    def factory(
+        headers: dict[str, str] | None = None,
+        timeout: httpx.Timeout | None = None,
+        auth: httpx.Auth | None = None,
+    ) -> httpx.AsyncClient:
+        return _client(connection, headers or {}, context, streamed=True)
 
-    async with sse_client(server.url or "", httpx_client_factory=factory) as (read, write):
+    async with sse_client(server.url or "", headers=dict(headers), httpx_client_factory=factory) as (
+        read,
+        write,
+    ):
         connection.attach(read, write)
         yield connection

@@ -131,7 +131,7 @@ class Child(asyncio.SubprocessProtocol):
         try:
             async with asyncio.timeout(seconds):
                 await self._exited.wait()
-                while not leader_only and _signal_group(pid, 0):
+                while not leader_only and _signal_group(pid, 0):  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(_GROUP_CHECK_SECONDS)
         except TimeoutError:
             return False

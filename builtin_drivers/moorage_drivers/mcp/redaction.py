@@ -1,10 +1,10 @@
 """Known secrets are taken out of what we quote of a server (CRED-9)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from moorage.contract import ServerConfig
+from moorage.contract import GatewayContext, Redactor, ServerConfig, ToolCall
 
 MIN_SECRET_CHARACTERS = 8
 """Shorter values are words that occur anywhere."""
@@ -35,16 +35,29 @@ def leaves(value: Any) -> Iterator[str]:
             yield from leaves(item)
 
 
-class Redactor:
-    """Replaces known secrets in a text."""
+class Quoter:
+    """Takes known secrets out of what we quote of a server.
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
+    ``further`` knows what the rest of the gateway knows.
+    """
+
+    def __init__(self, secrets: Iterable[str] = (), further: Callable[[str], str] = str) -> None:
         known = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARACTERS}
         # The longest first, so that one that contains another leaves nothing behind.
         self._secrets = sorted(known, key=len, reverse=True)
+        self._further = further
 
-    def clean(self, text: str, *, limit: int = 2_000) -> str:
+    def quote(self, text: str, *, limit: int = 2_000) -> str:
         """The text without known secrets; of a longer one its last ``limit`` characters."""
         for secret in self._secrets:
             text = text.replace(secret, _MASK)
+        text = self._further(text)
         return text if len(text) <= limit else f"…{text[-limit:]}"
+
+
+def quoter(gateway: GatewayContext, server: ServerConfig, call: ToolCall | None = None) -> Quoter:
+    """For what this call's server says."""
+    values = call.headers.values() if call else ()
+    parts = (part for value in values for part in (value, value.rpartition(" ")[2]))
+    further = gateway.service(Redactor).redact if gateway.has(Redactor) else str
+    return Quoter([*secrets_of(server), *parts, *leaves(call.secrets if call else {})], further)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from moorage.contract import ProtocolViolation, ServerUnavailable
 from moorage_drivers.mcp.connections import Connection, Fault
-from moorage_drivers.mcp.redaction import Redactor
+from moorage_drivers.mcp.redaction import Quoter
 
 logger = logging.getLogger(__name__)
 
@@ -39,11 +39,11 @@ class Session:
     Requests may come from any task of the loop; only the owner task ever enters or leaves the streams.
     """
 
-    def __init__(self, server: str, open_: Opener, *, init_seconds: float | None, redactor: Redactor) -> None:
+    def __init__(self, server: str, open_: Opener, *, init_seconds: float | None, quoting: Quoter) -> None:
         self._server = server
         self._open = open_
         self._init_seconds = init_seconds
-        self._redactor = redactor
+        self._quoting = quoting
         self._faults: dict[int | str, Fault] = {}
         self._client: ClientSession | None = None
         self._connection: Connection | None = None
@@ -82,7 +82,7 @@ class Session:
                 str(failure.args[0]).removeprefix(f"server {self._server!r}: "),
                 server=self._server,
                 sent=False,
-                status=failure.status,
+                http_status=failure.http_status,
             )
 
     async def close(self) -> None:
@@ -130,8 +130,8 @@ class Session:
             return violation
         if fault.kind == "lost" or (fault.kind == "status" and self.stateful):
             self._stop.set()
-        message = self._redactor.clean(fault.message)
-        return ServerUnavailable(message, server=self._server, sent=fault.sent, status=fault.status)
+        message = self._quoting.quote(fault.message)
+        return ServerUnavailable(message, server=self._server, sent=fault.sent, http_status=fault.status)
 
     def _is_closed(self, client: ClientSession) -> bool:
         """The client library answers for a closed stream with an error that a server could send, too."""
@@ -147,7 +147,7 @@ class Session:
 
     def _unavailable(self, what: str, *, sent: bool = True) -> ServerUnavailable:
         why = self._connection.diagnosis() if self._connection else ""
-        message = self._redactor.clean(f"{what} ({why})" if why else what)
+        message = self._quoting.quote(f"{what} ({why})" if why else what)
         return ServerUnavailable(message, server=self._server, sent=sent)
 
     def _fail(self, request_id: int, fault: Fault | None) -> None:
@@ -241,7 +241,7 @@ class Session:
         if self._ready.is_set():
             return
         failure = self._unavailable(f"it could not be started: {why}", sent=False)
-        failure.status = fault.status if fault else None
+        failure.http_status = fault.status if fault else None
         self._failure = failure
         self._ready.set()
 

@@ -14,7 +14,7 @@ from moorage.contract import CallPhase, Clock, GatewayContext, ServerConfig, Ser
 from moorage_drivers.mcp.connections import Connection
 from moorage_drivers.mcp.http import http_connection, sse_connection
 from moorage_drivers.mcp.pool import SessionKey, SessionPool
-from moorage_drivers.mcp.redaction import Redactor
+from moorage_drivers.mcp.redaction import Quoter
 from moorage_drivers.mcp.session import Opener, Session
 from moorage_drivers.mcp.stdio import stdio_connection
 from moorage_drivers.mcp.workspace import UnsafeName, private_workspace, thread_root, thread_workspace
@@ -100,19 +100,19 @@ class Sessions:
         headers: Mapping[str, str],
         owner: Owner,
         phase: CallPhase,
-        redactor: Redactor,
+        quoting: Quoter,
     ) -> AsyncIterator[Session]:
         """The session for this call, in use meanwhile. Raises `ServerUnavailable`."""
         if server.transport == "stdio":
-            async with self._lease_stdio(server, owner, phase, redactor) as session:
+            async with self._lease_stdio(server, owner, phase, quoting) as session:
                 yield session
         else:
-            async with self._lease_http(server, headers, owner, phase, redactor) as session:
+            async with self._lease_http(server, headers, owner, phase, quoting) as session:
                 yield session
 
     @asynccontextmanager
     async def _lease_stdio(
-        self, server: ServerConfig, owner: Owner, phase: CallPhase, redactor: Redactor
+        self, server: ServerConfig, owner: Owner, phase: CallPhase, quoting: Quoter
     ) -> AsyncIterator[Session]:
         discovery = phase == "discover"
         if discovery:
@@ -126,7 +126,7 @@ class Sessions:
         signature = server.launch_signature
 
         def make() -> Session:
-            return self._session(server, lambda: self._stdio(server, owner, redactor), redactor)
+            return self._session(server, lambda: self._stdio(server, owner, quoting), quoting)
 
         try:
             async with self.stdio.lease(key, signature, make, wait_seconds=_room_wait(server)) as session:
@@ -142,7 +142,7 @@ class Sessions:
         headers: Mapping[str, str],
         owner: Owner,
         phase: CallPhase,
-        redactor: Redactor,
+        quoting: Quoter,
     ) -> AsyncIterator[Session]:
         """Shared per credential, unless the server keeps state: then an agent's is its thread's alone."""
         credential = _fingerprint(headers)
@@ -152,7 +152,7 @@ class Sessions:
         may_share = phase not in ("call", "submit") or own == shared
 
         def make() -> Session:
-            return self._session(server, lambda: self._remote(server, dict(headers)), redactor)
+            return self._session(server, lambda: self._remote(server, dict(headers)), quoting)
 
         for key in (shared, own):
             if key is shared and not may_share and identity in self._stateful:
@@ -166,23 +166,19 @@ class Sessions:
                     yield session
                     return
 
-    def _session(self, server: ServerConfig, opener: Opener, redactor: Redactor) -> Session:
-        return Session(
-            server.name, opener, init_seconds=server.session_init_timeout_seconds, redactor=redactor
-        )
+    def _session(self, server: ServerConfig, opener: Opener, quoting: Quoter) -> Session:
+        return Session(server.name, opener, init_seconds=server.session_init_timeout_seconds, quoting=quoting)
 
     @asynccontextmanager
-    async def _stdio(
-        self, server: ServerConfig, owner: Owner, redactor: Redactor
-    ) -> AsyncIterator[Connection]:
+    async def _stdio(self, server: ServerConfig, owner: Owner, quoting: Quoter) -> AsyncIterator[Connection]:
         if owner.thread is not None:
             folder = await asyncio.to_thread(thread_workspace, self._home, owner.user, owner.thread)
-            async with stdio_connection(server, folder, redactor) as connection:
+            async with stdio_connection(server, folder, quoting) as connection:
                 yield connection
             return
         private = private_workspace()
         try:
-            async with stdio_connection(server, Path(private.name), redactor) as connection:
+            async with stdio_connection(server, Path(private.name), quoting) as connection:
                 yield connection
         finally:
             private.cleanup()

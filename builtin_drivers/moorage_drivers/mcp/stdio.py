@@ -17,7 +17,7 @@ from mcp.types import JSONRPCMessage, JSONRPCRequest
 from moorage.contract import ServerConfig
 from moorage_drivers.mcp.connections import Connection, Fault
 from moorage_drivers.mcp.process import Child
-from moorage_drivers.mcp.redaction import Redactor
+from moorage_drivers.mcp.redaction import Quoter
 from moorage_drivers.mcp.workspace import temporary_folder
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def child_environment(server: ServerConfig, workspace: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def stdio_connection(
-    server: ServerConfig, workspace: Path, redactor: Redactor
+    server: ServerConfig, workspace: Path, quoting: Quoter
 ) -> AsyncIterator[Connection]:
     """Start the server's process and speak with it; its whole group is gone on exit. Raises `OSError`."""
     to_us, read = anyio.create_memory_object_stream[SessionMessage | Exception](float("inf"))
@@ -116,7 +116,7 @@ async def stdio_connection(
         for stream in (to_us, read, write, from_us):
             stream.close()
         raise
-    connection.tail = lambda: redactor.clean(child.stderr_tail())
+    connection.tail = lambda: quoting.quote(child.stderr_tail())
     connection.returncode = lambda: child.returncode
     connection.settle = child.settle
     try:
