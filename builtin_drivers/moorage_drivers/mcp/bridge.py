@@ -48,7 +48,7 @@ def behalf_of(runtime: object) -> OnBehalf:
     context = getattr(runtime, "context", None)
     if context is None:
         try:
-            context = get_runtime().context
+            context = getattr(get_runtime(), "context", None)
         except (RuntimeError, LookupError):
             return OnBehalf()
     if not isinstance(context, Mapping):
