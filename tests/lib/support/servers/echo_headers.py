@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.respond(405, None)
 
-    do_DELETE = do_GET  # noqa: N815 - the base class asks for this name
+    do_DELETE = do_GET
 
     def respond(self, status: int, body: Any) -> None:
         payload = b"" if body is None else json.dumps(body).encode()
