@@ -16,7 +16,9 @@ class TaskToolset(BaseModel):
     submit_tool: RawName = Field(description="Starts the work; replaced by a durable wrapper.")
     status_tool: RawName = Field(description="Tells the state; hidden from agents.")
     cancel_tool: RawName = Field(description="Stops the work; hidden from agents.")
-    respond_tool: RawName | None = Field(None, description="Answers a request for input; hidden from agents.")
+    respond_tool: RawName | None = Field(
+        default=None, description="Answers a request for input; hidden from agents."
+    )
 
     @property
     def roles(self) -> dict[str, str]:

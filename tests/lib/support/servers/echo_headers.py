@@ -8,7 +8,7 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import rpc
+import rpc  # type: ignore[import-not-found] # beside this script
 
 TOOLS = [rpc.tool("seen"), rpc.tool("touch")]
 
