@@ -57,7 +57,7 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if request.method == "POST":
-            request_id = _request_id(request)
+            request_id = _request_id(await request.aread())
             if request_id is None:
                 return await self._notify(request)
             return await self._ask(request, request_id)
@@ -124,7 +124,8 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
 
     async def _answer(self, response: httpx.Response, request_id: int) -> AsyncGenerator[bytes, None]:
         """The events as they are, up to the answer."""
-        parser, resumable, reason = EventParser(), False, "its answer ended early"
+        parser, resumable = EventParser(), False
+        fault: Fault | None = Fault("broken", "its answer ended early")
         chunks = response.aiter_bytes()
         try:
             while True:
@@ -139,21 +140,25 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
                         self._resumable[event.id] = request_id
                     verdict = _event_verdict(event.kind, event.data, request_id)
                     if isinstance(verdict, Fault):
-                        self._fail(request_id, verdict)
+                        resumable, fault = False, verdict
                         return
+                    if verdict:
+                        fault = None
                     yield event.raw
                     if verdict:
                         self._forget(request_id)
                         return
                 if parser.pending_bytes > MAX_BODY_BYTES:
-                    resumable, reason = False, f"an event of its answer has more than {MAX_BODY_BYTES} bytes"
+                    resumable = False
+                    fault = Fault("broken", f"an event of its answer has more than {MAX_BODY_BYTES} bytes")
                     break
         except httpx.HTTPError as error:
-            reason = _reason(error)
+            fault = Fault("broken", _reason(error))
         finally:
+            # Also where the client closes the stream before the answer, for whatever reason.
             self._scopes.pop(request_id, None)
-        if not resumable or not self._may_resume(request_id):
-            self._fail(request_id, Fault("broken", reason))
+            if fault is not None and not (resumable and self._may_resume(request_id)):
+                self._fail(request_id, fault)
 
     def _may_resume(self, request_id: int) -> bool:
         tried = self._resumptions[request_id] = self._resumptions.get(request_id, 0) + 1
@@ -231,11 +236,11 @@ async def _read(response: httpx.Response) -> bytes | None:
     return bytes(body)
 
 
-def _request_id(request: httpx.Request) -> int | None:
+def _request_id(body: bytes) -> int | None:
     """The id of a request of ours; None for a notification or a reply."""
     try:
-        value = json.loads(request.content)
-    except (ValueError, httpx.RequestNotRead):
+        value = json.loads(body)
+    except ValueError:
         return None
     if isinstance(value, dict) and "method" in value and isinstance(value.get("id"), int):
         return int(value["id"])
@@ -271,7 +276,11 @@ def _event_verdict(kind: str, data: bytes, request_id: int) -> bool | Fault:
         root = JSONRPCMessage.model_validate_json(data).root
     except ValueError:
         return _unreadable(data)
-    return isinstance(root, JSONRPCResponse | JSONRPCError) and str(root.id) == str(request_id)
+    if not isinstance(root, JSONRPCResponse | JSONRPCError):
+        return False
+    if str(root.id) != str(request_id):
+        return Fault("broken", "it answered another request than it was asked")
+    return True
 
 
 def _reason(error: httpx.HTTPError) -> str:
