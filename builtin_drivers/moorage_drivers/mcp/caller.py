@@ -120,7 +120,7 @@ class McpToolCaller:
                 await self._run(call, terminal)
         except TimeoutError:
             raise ServerUnavailable(
-                f"its tools could not be listed within {seconds:g} seconds", server=server.name
+                f"it did not start and list its tools within {seconds:g} seconds", server=server.name
             ) from None
         except JsonRpcError as error:
             raise ServerUnavailable(

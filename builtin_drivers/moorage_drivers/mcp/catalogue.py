@@ -153,7 +153,7 @@ class McpCatalogue:
         except Exception as error:
             if not isinstance(error, MoorageError):
                 logger.exception("listing the tools of server %r failed", server.name)
-            known.error = neutral(str(error) or type(error).__name__, 2_000)
+            known.error = neutral(str(error) or type(error).__name__, 4_000)
             known.retry_after = min(max(known.retry_after * 2, FIRST_RETRY_SECONDS), MAX_RETRY_SECONDS)
             logger.warning("server %r is left out: %s", server.name, known.error)
         else:

@@ -47,8 +47,10 @@ class Quoter:
         self._secrets = sorted(known, key=len, reverse=True)
         self._further = further
 
-    def quote(self, text: str, *, limit: int = 2_000) -> str:
-        """The text without known secrets; of a longer one its last ``limit`` characters."""
+    def quote(self, text: str, *, limit: int = 4_000) -> str:
+        """The text without known secrets; of a longer one its last ``limit`` characters.
+
+        What is cut is cut afterwards, so that no half of a secret is left."""
         for secret in self._secrets:
             text = text.replace(secret, _MASK)
         text = self._further(text)

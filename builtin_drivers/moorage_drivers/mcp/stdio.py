@@ -23,6 +23,7 @@ from moorage_drivers.mcp.workspace import temporary_folder
 logger = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
+SHOWN_TAIL_CHARACTERS = 1_000
 GRACE_SECONDS = 1.0
 """How long a process may take after its input was closed, and after SIGTERM."""
 
@@ -116,7 +117,7 @@ async def stdio_connection(
         for stream in (to_us, read, write, from_us):
             stream.close()
         raise
-    connection.tail = lambda: quoting.quote(child.stderr_tail())
+    connection.tail = lambda: quoting.quote(child.stderr_tail(), limit=SHOWN_TAIL_CHARACTERS)
     connection.returncode = lambda: child.returncode
     connection.settle = child.settle
     try:
