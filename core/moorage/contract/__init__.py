@@ -54,10 +54,12 @@ from moorage.contract.routing import (
     routing_prompt,
 )
 from moorage.contract.runs import (
+    DEFAULT_STREAM_MODES,
     Assistant,
     AssistantEvent,
     AssistantSpec,
     LaunchedRun,
+    MultitaskStrategy,
     RunContext,
     RunLauncher,
     RunOrigin,
@@ -65,6 +67,7 @@ from moorage.contract.runs import (
     RunStatus,
     RunValidator,
     RunValidatorSpec,
+    StreamMode,
     ThreadState,
 )
 from moorage.contract.sections import ConfigSection, SectionLevel
@@ -141,6 +144,7 @@ __all__ = [
     "API_VERSION",
     "CLI_GROUP",
     "DEFAULT_SESSION_INIT_TIMEOUT_SECONDS",
+    "DEFAULT_STREAM_MODES",
     "PLUGIN_GROUP",
     "PRECEDENCE_HEADERS_FROM_CONTEXT",
     "PRECEDENCE_LOCAL",
@@ -192,6 +196,7 @@ __all__ = [
     "LifecycleSpec",
     "MemoRepository",
     "MoorageError",
+    "MultitaskStrategy",
     "NewTask",
     "Next",
     "NotFound",
@@ -231,6 +236,7 @@ __all__ = [
     "Store",
     "StoreSpec",
     "StoreUnavailable",
+    "StreamMode",
     "SubmitCall",
     "SubmitRejected",
     "SubmittedTask",

@@ -30,6 +30,11 @@ class RunStatus(StrEnum):
 
 
 RunOrigin = Literal["api", "scheduled", "internal"]
+MultitaskStrategy = Literal["reject", "enqueue", "interrupt", "rollback"]
+StreamMode = Literal[
+    "values", "updates", "messages", "messages-tuple", "custom", "events", "debug", "tasks", "checkpoints"
+]
+DEFAULT_STREAM_MODES: frozenset[StreamMode] = frozenset({"values", "updates", "messages-tuple", "custom"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,23 @@ class RunRequest:
     config: Mapping[str, Any] = field(default_factory=empty)
     origin: RunOrigin = "api"
     idempotency_key: str | None = None
-    multitask_strategy: Literal["reject", "enqueue", "interrupt", "rollback"] = "reject"
+    multitask_strategy: MultitaskStrategy = "reject"
+    checkpoint_id: str | None = None
+    """Go on from this checkpoint instead of the latest."""
+    command: Mapping[str, Any] | None = field(default=None, repr=False)
+    """LangGraph's ``{"resume": …}``, ``update`` or ``goto``, instead of ``input``."""
+    interrupt_before: Sequence[str] | Literal["*"] = ()
+    interrupt_after: Sequence[str] | Literal["*"] = ()
+    stream_modes: frozenset[StreamMode] = DEFAULT_STREAM_MODES
+    """What the run's stream offers; a subscriber takes some of them."""
+    stream_subgraphs: bool = False
+    after_seconds: float = 0.0
+    if_not_exists: Literal["reject", "create"] = "reject"
+    """What a missing thread means."""
+    on_completion: Literal["keep", "delete"] = "keep"
+    """``delete`` removes the thread when the run has ended (stateless runs)."""
+    webhook: str | None = None
+    """An http(s) URL that is told of the run's end."""
 
 
 class RunValidator(Protocol):
@@ -84,15 +105,24 @@ class RunContext:
     metadata: Mapping[str, Any] = field(default_factory=empty)
     config: Mapping[str, Any] = field(default_factory=empty)
     recursion_limit: int = 25
+    checkpoint_id: str | None = None
+    command: Mapping[str, Any] | None = field(default=None, repr=False)
+    interrupt_before: Sequence[str] | Literal["*"] = ()
+    interrupt_after: Sequence[str] | Literal["*"] = ()
+    stream_modes: frozenset[StreamMode] = DEFAULT_STREAM_MODES
+    stream_subgraphs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantEvent:
-    """One piece of a run's stream. ``mode`` is LangGraph's stream mode, ``data`` is JSON-compatible."""
+    """One piece of a run's stream; ``data`` is JSON-compatible. ``messages-tuple`` carries ``[message,
+    metadata]``, ``messages`` the Platform's accumulated messages with their kind in ``detail``."""
 
-    mode: Literal["values", "updates", "messages", "custom", "debug"]
+    mode: StreamMode
     data: Any
     namespace: tuple[str, ...] = ()
+    detail: str | None = None
+    """The second half of the Platform's event name (``messages/partial``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +137,7 @@ class ThreadState:
     metadata: Mapping[str, Any] = field(default_factory=empty)
     created_at: datetime | None = None
     tasks: tuple[Mapping[str, Any], ...] = ()
+    interrupts: tuple[Mapping[str, Any], ...] = ()
 
 
 class Assistant(Protocol):

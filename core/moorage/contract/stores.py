@@ -355,10 +355,13 @@ class ThreadRepository(Protocol):
 
 
 class RunRepository(Protocol):
-    async def create(self, run: RunRecord, *, exclusive: bool) -> tuple[RunRecord, bool]:
+    async def create(
+        self, run: RunRecord, *, exclusive: bool, lease_seconds: float = 60.0
+    ) -> tuple[RunRecord, bool]:
         """The row, and whether it was made now: a known ``(thread, idempotency key)`` returns the
-        existing row. ``exclusive`` raises `ThreadBusy` where the thread has an active run. Raises
-        `NotFound` where the thread does not exist. Sets the thread busy."""
+        existing row, also where the thread is busy. ``exclusive`` raises `ThreadBusy` where the thread
+        has an active run. Raises `NotFound` where the thread does not exist. Sets the thread busy.
+        ``run.owner`` gets a lease of ``lease_seconds``."""
         ...
 
     async def get(self, run_id: str) -> RunRecord | None: ...
@@ -375,12 +378,20 @@ class RunRepository(Protocol):
         """One conditional update; also sets the thread's status when no active run is left."""
         ...
 
-    async def heartbeat(self, owner: str, run_ids: Sequence[str], lease_seconds: float) -> None:
-        """Extend the leases of the runs that ``owner`` executes."""
+    async def heartbeat(self, owner: str, run_ids: Sequence[str], lease_seconds: float) -> frozenset[str]:
+        """Extend the leases of the runs that ``owner`` executes; returns the ids that are still active
+        and its own. What is missing was cancelled or taken over elsewhere: stop executing it."""
         ...
 
-    async def fail_lapsed(self, *, error: str) -> Sequence[RunRecord]:
-        """Active runs whose owner's lease lapsed end in ``error``; returns them."""
+    async def take_over(self, owner: str, *, lease_seconds: float, limit: int = 100) -> Sequence[RunRecord]:
+        """Active runs whose owner's lease lapsed, now leased by ``owner``, each by one conditional update.
+
+        The records are as stored but for the owner: the status tells whether it had begun. The taker ends
+        them truthfully or starts what never began (RUN-1)."""
+        ...
+
+    async def delete(self, run_id: str) -> bool:
+        """Remove a run that is not active, and its events; False where there is no such run."""
         ...
 
 
