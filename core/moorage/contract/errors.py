@@ -15,6 +15,7 @@
     ├── LaunchRefused            a launch validator refused a server (LAUNCH)
     ├── AdmissionRejected        a run validator refused a run, nothing exists (RUN-2)
     ├── AuthenticationFailed     credentials were given and are wrong
+    ├── InvalidAnswer            an answer to a task does not fit what was asked (TASK-16)
     ├── NotFound                 no such thing, or it belongs to somebody else
     ├── Conflict                 the request contradicts the present state
     │   ├── RemoteTaskConflict     another task already owns the remote handle (TASK-5)
@@ -102,6 +103,10 @@ class AdmissionRejected(MoorageError):
 
 class AuthenticationFailed(MoorageError):
     """The caller gave credentials and they are wrong."""
+
+
+class InvalidAnswer(MoorageError):
+    """An answer to an ``input_required`` task does not fit what was asked, or is too large (TASK-16)."""
 
 
 class NotFound(MoorageError):
