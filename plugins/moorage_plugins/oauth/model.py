@@ -37,10 +37,10 @@ class OAuth(BaseModel):
     """The first of its line; newer ones that the token endpoint gives out are kept by the gateway."""
     scope: Annotated[str | None, BeforeValidator(_joined)] = None
     audience: str | None = None
-    token_field: str = "access_token"
-    token_type_field: str = "token_type"
+    token_field: str = "access_token"  # noqa: S105 - a field name
+    token_type_field: str = "token_type"  # noqa: S105 - a field name
     expires_in_field: str = "expires_in"
-    default_token_type: str = "Bearer"
+    default_token_type: str = "Bearer"  # noqa: S105 - a scheme
     refresh_skew_seconds: float = 60.0
     """A token is renewed so long before it expires, but not before half of its life is over."""
     extra_token_params: dict[str, Annotated[str | None, BeforeValidator(_as_text)]] = Field(

@@ -1,4 +1,4 @@
-"""Contributes the section, the interceptor and the token service's life (PLUG-8: nothing else is imported)."""
+"""Contributes section, interceptor and the token service's life; the rest is imported when used (PLUG-8)."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager

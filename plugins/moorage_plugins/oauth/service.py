@@ -154,7 +154,7 @@ class TokenService:
         try:
             outcome = asyncio.run(self._renewed_into(block, entry, fallback))
         except BaseException as error:
-            outcome = TokenRefused(f"renewing the token failed ({type(error).__name__})")
+            outcome = TokenRefused(f"renewing the token failed: {type(error).__name__}")
         with self._lock:
             entry.suspect = None
             entry.flight = None
@@ -176,9 +176,12 @@ class TokenService:
         self._make_known(*block.secrets(), lasting=True)
         try:
             token = await self._renew(block, entry.suspect, fetch)
-        except (TokenRefused, MoorageError) as error:
-            refused = error if isinstance(error, TokenRefused) else TokenRefused(str(error))
+        except TokenRefused as refused:
             return self._failed(entry, refused, fallback)
+        except Exception as error:
+            # Of what others raise only our own errors are known to quote no secret.
+            why = str(error) if isinstance(error, MoorageError) else type(error).__name__
+            return self._failed(entry, TokenRefused(f"renewing the token failed: {why}"), fallback)
         now = clock.monotonic()
         counted_from = asked_at if token.lifetime_seconds > SHARED_FOR_SECONDS else now
         skew = min(block.refresh_skew_seconds, token.lifetime_seconds / 2)

@@ -12,7 +12,7 @@ DEFAULT_LIFETIME_SECONDS = 300.0
 """For a reply that says nothing, or nonsense, about expiry."""
 LONGEST_LIFETIME_SECONDS = 86_400.0
 SHARED_FOR_SECONDS = 1.0
-"""How long a token that is said to be expired already serves: those who waited for it, and no fetch a call."""
+"""How long a token serves that is said to be expired already, so that there is no fetch for every call."""
 
 
 class TokenRefused(Exception):
