@@ -5,10 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from moorage.gateway import Gateway, open_gateway, open_store
-
 from moorage.contract.stores import Store
-from moorage.settings import Settings, load_settings
+from moorage.gateway import Gateway, open_gateway, open_store
+from moorage.settings import Settings
+from moorage.settings_load import load_settings
 
 
 def settings(config: Path | None = None) -> Settings:

@@ -29,7 +29,15 @@ async def list_plugins(gateway: GatewayDep) -> PluginList:
 
 
 def _report(report: Any) -> PluginReport:
-    return PluginReport(name=report.name, state=str(report.state))
+    return PluginReport(
+        name=report.name,
+        state=str(report.state),
+        distribution=getattr(report, "distribution", None),
+        version=getattr(report, "version", None),
+        entry_point=getattr(report, "entry_point", None),
+        hooks=getattr(report, "hooks", ()),
+        error=getattr(report, "error", None),
+    )
 
 
 @get("/mcp/servers", opt=ADMIN, summary="MCP servers", operation_id="list_servers", responses=problems())
