@@ -98,6 +98,7 @@ class PostgresSignals(LocalSignals):
                     await self._stop_listening()
 
     async def aclose(self) -> None:
+        await asyncio.sleep(0)  # for what was told just now
         self._closed = True
         await self._stop_listening()
         if self._sending is not None:
