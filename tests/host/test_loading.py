@@ -67,7 +67,8 @@ def test_listing_plugins_imports_no_web_framework_and_no_mcp_client(tmp_path: Pa
             "-c",
             (
                 "import sys\nfrom moorage.cli import app\napp(['plugins'], standalone_mode=False)\n"
-                "print([name for name in ('litestar', 'mcp', 'pydantic', 'sqlalchemy') if name in sys.modules])"
+                "print([name for name in ('litestar', 'mcp', 'pydantic', 'sqlalchemy') "
+                "if name in sys.modules])"
             ),
         ],
         capture_output=True,
