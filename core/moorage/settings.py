@@ -42,6 +42,8 @@ class TaskSettings:
     degraded_after_errors: int = _number(3, low=1, high=1_000)
     result_limit_bytes: int = _number(65_536, low=1_024, high=16_777_216)
     preview_characters: int = _number(2_000, low=1, high=65_536)
+    retention_days: float | None = _number(None, low=0.001, high=36_500)
+    """Finished tasks are deleted after this long; never, where it is not set."""
     sink: str = "thread"
     """The sink whose outcome decides a notification's status."""
 
@@ -90,6 +92,6 @@ def load_settings(
 
     Raises `ConfigError` that names file and key (or the variable) and what is allowed there.
     """
-    from moorage.settings_load import read_settings
+    from moorage import settings_load
 
-    return read_settings(env=env, cwd=cwd, home=home, config=config)
+    return settings_load.load_settings(env=env, cwd=cwd, home=home, config=config)

@@ -14,7 +14,7 @@ from moorage.settings_values import checked, from_variable, resolved
 
 FILE_NAME = "moorage.toml"
 DEFAULT_HOME = ".moorage"
-DEFAULT_DATABASE = "moorage.db"
+DEFAULT_DATABASE = "moorage.sqlite"
 
 TABLES: Mapping[str, type[Any]] = {
     "plugins": PluginSettings,
@@ -65,7 +65,7 @@ class _Source:
         return self.file.parent if self.file else self.cwd
 
 
-def read_settings(
+def load_settings(
     *, env: Mapping[str, str], cwd: Path, home: Path | None = None, config: Path | None = None
 ) -> Settings:
     """See `moorage.settings.load_settings`."""

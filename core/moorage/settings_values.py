@@ -21,9 +21,10 @@ def from_variable(kind: Any, text: str, *, where: str) -> Any:
     """
     if bool in _alternatives(kind) and text.lower() in _TRUE | _FALSE:
         return text.lower() in _TRUE
-    if kind in (int, float):
+    number = _number_kind(kind)
+    if number is not None:
         try:
-            return int(text) if kind is int else float(text)
+            return number(text)
         except ValueError:
             raise ConfigError(f"must be {_described(kind)}", where=where) from None
     if kind == tuple[str, ...]:
@@ -38,8 +39,9 @@ def checked(item: Field[Any], value: Any, *, where: str, base: Path, user_home: 
     """
     kind = item.type
     low, high = item.metadata.get("range", (None, None))
-    if kind in (int, float):
-        return _number(kind, value, low, high, where)
+    number = _number_kind(kind)
+    if number is not None:
+        return _number(number, value, low, high, where)
     if kind == tuple[str, ...]:
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v.strip() for v in value):
             raise ConfigError("must be a list of texts", where=where)
@@ -84,6 +86,10 @@ def _number(kind: Any, value: Any, low: float | None, high: float | None, where:
     if low is not None and high is not None and not low <= value <= high:
         raise ConfigError(f"must be {_described(kind)}{allowed}, and is {value:,}", where=where)
     return kind(value)  # type: ignore[no-any-return]
+
+
+def _number_kind(kind: Any) -> type[int] | type[float] | None:
+    return next((k for k in (int, float) if k in _alternatives(kind)), None)
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ def test_without_anything_the_defaults_count_and_state_lies_in_the_working_direc
 ) -> None:
     settings = load()
     assert settings.home == tmp_path / ".moorage"
-    assert settings.database_url == f"sqlite:///{tmp_path}/.moorage/moorage.db"
+    assert settings.database_url == f"sqlite:///{tmp_path}/.moorage/moorage.sqlite"
     assert settings.source is None
     assert settings.extensions_config is None
     assert (settings.tasks, settings.limits) == (TaskSettings(), LimitSettings())
@@ -121,6 +121,8 @@ WRONG_FILES = [
     ("[tasks]\nlease_seconds = nan\n", "tasks.lease_seconds", "finite"),
     ("[tasks]\nlease_seconds = inf\n", "tasks.lease_seconds", "finite"),
     ("[tasks]\nlease_seconds = -1\n", "tasks.lease_seconds", "2 to 3,600"),
+    ("[tasks]\nretention_days = 0\n", "tasks.retention_days", "0.001 to 36,500"),
+    ("[tasks]\nretention_days = false\n", "tasks.retention_days", "number"),
     ("[tasks]\nenabled = 1\n", "tasks.enabled", "true or false or 'auto'"),
     ("[task]\nconcurrency = 2\n", "task", "did you mean tasks?"),
     ("tasks = 3\n", "tasks", "table"),
@@ -213,9 +215,9 @@ def test_every_field_has_a_variable_of_its_own() -> None:
 def test_every_number_has_a_range_that_holds_its_default() -> None:
     for kind in TABLES.values():
         for item in fields(kind):
-            if item.type in (int, float):
+            if item.type in (int, float, float | None):
                 low, high = item.metadata["range"]
-                assert low <= item.default <= high, item.name
+                assert item.default is None or low <= item.default <= high, item.name
 
 
 @pytest.mark.req("TASK-25")
