@@ -28,7 +28,7 @@ def load_plugins(
     """Load every plugin that is installed or lies in the plugins folder, and is not blocked.
 
     A plugin that cannot be loaded is reported, and none of its hooks stays registered. ``check`` false
-    only reports; otherwise `PluginLoadFailed` is raised where a start must fail: in strict mode, and where
+    only makes the reports; otherwise they are logged and `PluginLoadFailed` is raised where a start must fail: in strict mode, and where
     a single-file plugin cannot be loaded (PLUG-9). ``candidates`` replaces what is installed, for tests.
     """
     settings = settings or PluginSettings()
@@ -41,8 +41,8 @@ def load_plugins(
         [*(item.report for item in loaded), *broken],
         [(hook, Contribution(spec, item.report.name)) for item in loaded for hook, spec in item.specs],
     )
-    _tell(host, settings.block)
     if check:
+        _tell(host, settings.block)
         host.ensure_startable(strict=settings.strict)
     return host
 

@@ -91,8 +91,11 @@ class PluginHost:
     def summary(self) -> str:
         """The one line that the start logs (PLUG-4)."""
         loaded = [r.name for r in self._reports if r.loaded]
-        names = f": {', '.join(loaded)}" if loaded else ""
-        return f"loaded {len(loaded)} of {len(self._reports)} plugins{names}"
+        return self.counted() + (f": {', '.join(loaded)}" if loaded else "")
+
+    def counted(self) -> str:
+        """The same without the names."""
+        return f"loaded {sum(r.loaded for r in self._reports)} of {len(self._reports)} plugins"
 
     def ensure_startable(self, *, strict: bool) -> None:
         """Raises `PluginLoadFailed` where the start must fail: in strict mode for every candidate that is

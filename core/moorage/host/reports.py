@@ -93,7 +93,9 @@ def describe(error: BaseException) -> str:
 
 
 def bounded(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
-    """``text``, cut to ``limit`` characters."""
+    """``text`` on one line, cut to ``limit`` characters. What it quotes may hold line breaks and terminal
+    codes, which would forge lines of a log or a table."""
+    text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
