@@ -44,7 +44,7 @@ class GraphAssistant(ABC):
         graph = self.build(run, self._saver())
         config = self.config(run)
         if run.internal:
-            await _drop_earlier(graph, config, input)
+            await _drop_earlier(graph, run.thread_id, input)
         fed = Command(**run.command) if run.command else input
         async for event in events_of(graph, run, fed, config=config, context=_runtime_context(run)):
             yield event
@@ -119,12 +119,15 @@ def _at(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
     return RunnableConfig(configurable=configurable)
 
 
-async def _drop_earlier(graph: Graph, config: RunnableConfig, input: Any) -> None:  # noqa: A002
+async def _drop_earlier(graph: Graph, thread_id: str, input: Any) -> None:  # noqa: A002
     """Take out what an earlier attempt at the same notification left, so that its message is shown once
     and as the newest (NOTE-2)."""
     ids = {message.get("id") for message in _messages(input) if isinstance(message, Mapping)} - {None}
     if not ids:
         return
+    # Not under the run's own config: LangGraph takes a run whose id is in the latest checkpoint's metadata
+    # for a resumption, and drops its input.
+    config = _at(thread_id)
     snapshot = await graph.aget_state(config)
     present: Sequence[BaseMessage] = snapshot.values.get("messages", ())
     old = [RemoveMessage(id=message.id) for message in present if message.id and message.id in ids]
