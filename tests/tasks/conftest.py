@@ -1,10 +1,13 @@
-"""One rig per test; every test must leave no asyncio task behind."""
+"""One rig per test, on the reference repository and on SQLite; no test may leave an asyncio task behind."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from support.clock import FakeClock
+from support.faulty_tasks import FaultyTasks
 from support.memory_tasks import MemoryTasks
 from support.rig import Rig
 
@@ -14,15 +17,32 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture
-def repository(clock: FakeClock) -> MemoryTasks:
-    return MemoryTasks(clock)
+# PostgreSQL uses its own clock for leases, which no test can move: see test_on_stores.py.
+@pytest.fixture(params=["memory", "sqlite"])
+async def repository(
+    request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path
+) -> AsyncIterator[FaultyTasks]:
+    if request.param == "memory":
+        yield _watched(FaultyTasks(MemoryTasks(clock)), clock)
+        return
+    from moorage_drivers.sql.store import open_store
+
+    template: Path = request.getfixturevalue("sqlite_template")
+    url = f"sqlite:///{shutil.copy(template, tmp_path / 'moorage.db')}"
+    async with open_store(url, clock, False) as store:
+        yield _watched(FaultyTasks(store.tasks), clock)
+
+
+def _watched(repository: FaultyTasks, clock: FakeClock) -> FaultyTasks:
+    clock.busy = lambda: repository.under_way
+    return repository
 
 
 @pytest.fixture
-async def rig(repository: MemoryTasks, clock: FakeClock) -> AsyncIterator[Rig]:
-    rig = Rig(repository, clock)
+async def rig(repository: FaultyTasks, clock: FakeClock) -> AsyncIterator[Rig]:
+    before = asyncio.all_tasks()
+    rig = Rig(repository.as_repository, clock)
     yield rig
     await rig.service.aclose()
-    left = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
     assert not left, f"left behind: {left}"

@@ -4,6 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from support.clock import eventually
+from support.fake_driver import asking, completed, failed, hang, hang_stubbornly, working
+from support.faulty_tasks import FaultyTasks
+from support.rig import ALICE, CONTEXT, Rig
+
 from moorage.contract import (
     CredentialDenied,
     ProtocolViolation,
@@ -17,15 +22,6 @@ from moorage.contract import (
     TransientDriverError,
 )
 from moorage.contract.errors import ConfigError, DriverError, PluginError, PluginTimeout
-from support.clock import eventually
-from support.fake_driver import asking, completed, failed, hang, hang_stubbornly, working
-from support.memory_tasks import MemoryTasks
-from support.rig import ALICE, CONTEXT, Rig
-
-
-async def only_row(repository: MemoryTasks) -> Any:
-    (row,) = repository.rows.values()
-    return row
 
 
 @pytest.mark.req("TASK-3")
@@ -62,7 +58,7 @@ async def test_a_submit_that_is_already_terminal_is_stored_so_and_never_polled(r
     assert rig.sink.seen[0].result == {"files": 3}
 
 
-@pytest.mark.req("TASK-13")
+@pytest.mark.req("TASK-12", "TASK-13")
 async def test_a_submit_that_requires_input_at_once_wants_attention(rig: Rig) -> None:
     rig.driver.on_submit = [asking({"question": "which?"})]
 
@@ -70,11 +66,13 @@ async def test_a_submit_that_requires_input_at_once_wants_attention(rig: Rig) ->
 
     assert (row.status, row.event_kind, row.event_version) == ("input_required", "input_required", 1)
     assert row.input_required == {"question": "which?"}
+    assert row.next_poll_at is not None
+    assert (row.next_poll_at - rig.clock.now()).total_seconds() == 60
 
 
 @pytest.mark.req("TASK-4")
 async def test_a_store_that_fails_costs_the_remote_task_one_cancel_and_raises_its_own_error(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     error = RuntimeError("disk full")
     repository.faults["record_handle"] = [error]
@@ -84,26 +82,26 @@ async def test_a_store_that_fails_costs_the_remote_task_one_cancel_and_raises_it
 
     assert raised.value is error
     assert rig.driver.cancels == ["r1"]
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert (row.status, row.error_code) == ("failed", "submission_cancelled")
-    assert "RuntimeError" in row.error
-    assert "disk full" not in row.error
+    assert "RuntimeError" in (row.error or "")
+    assert "disk full" not in (row.error or "")
 
 
 @pytest.mark.req("TASK-4", "TASK-22")
-async def test_an_intent_that_cannot_be_stored_sends_nothing(rig: Rig, repository: MemoryTasks) -> None:
+async def test_an_intent_that_cannot_be_stored_sends_nothing(rig: Rig, repository: FaultyTasks) -> None:
     repository.faults["create_intent"] = [StoreUnavailable("gone")]
 
     with pytest.raises(StoreUnavailable):
         await rig.submit()
 
     assert rig.driver.submits == []
-    assert repository.rows == {}
+    assert await repository.rows() == []
 
 
 @pytest.mark.req("TASK-4")
 async def test_a_caller_cancelled_while_the_handle_is_stored_leaves_a_cancelled_remote_task(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     repository.faults["record_handle"] = [hang]
     call = asyncio.create_task(rig.submit())
@@ -114,14 +112,14 @@ async def test_a_caller_cancelled_while_the_handle_is_stored_leaves_a_cancelled_
 
     assert call.cancelled()
     assert rig.driver.cancels == ["r1"]
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert row.status == "failed"
-    assert "cancelled" in row.error
+    assert "cancelled" in (row.error or "")
 
 
 @pytest.mark.req("TASK-4", "TASK-17")
 async def test_a_handle_stored_after_all_is_left_to_the_poller_when_the_cancel_fails(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     stored = asyncio.Event()
     repository.faults["record_handle"] = [stored.wait]
@@ -134,7 +132,7 @@ async def test_a_handle_stored_after_all_is_left_to_the_poller_when_the_cancel_f
     stored.set()
     await rig.clock.drive(call.done)
 
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert call.cancelled()
     assert (row.status, row.remote_id) == ("working", "r1")
     assert row.cancel_requested_at is not None
@@ -145,7 +143,7 @@ async def test_a_handle_stored_after_all_is_left_to_the_poller_when_the_cancel_f
     "step", [RuntimeError("cancel is broken"), hang, hang_stubbornly, asyncio.CancelledError()]
 )
 async def test_a_failing_compensation_is_bounded_and_hides_nothing(
-    rig: Rig, repository: MemoryTasks, step: Any
+    rig: Rig, repository: FaultyTasks, step: Any
 ) -> None:
     error = RuntimeError("disk full")
     repository.faults["record_handle"] = [error]
@@ -157,14 +155,14 @@ async def test_a_failing_compensation_is_bounded_and_hides_nothing(
     assert call.exception() is error
     assert len(rig.driver.cancels) == 1
     assert waited <= 15
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert (row.status, row.error_code) == ("failed", "submission_orphaned")
-    assert "may go on" in row.error
+    assert "may go on" in (row.error or "")
 
 
 @pytest.mark.req("TASK-4")
 async def test_a_second_cancellation_during_the_compensation_changes_nothing(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     may_end = asyncio.Event()
 
@@ -187,12 +185,12 @@ async def test_a_second_cancellation_during_the_compensation_changes_nothing(
 
     assert call.cancelled()
     assert rig.driver.cancels == ["r1"]
-    assert (await only_row(repository)).status == "failed"
+    assert (await repository.only_row()).status == "failed"
 
 
 @pytest.mark.req("TASK-4")
 async def test_store_and_remote_both_hanging_still_let_the_caller_go(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     repository.faults["record_handle"] = [hang]
     repository.faults["fail_intent"] = [hang]
@@ -209,7 +207,7 @@ async def test_store_and_remote_both_hanging_still_let_the_caller_go(
 
 @pytest.mark.req("TASK-5", "TASK-22")
 async def test_a_remote_task_that_another_row_owns_is_neither_cancelled_nor_tracked_twice(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_submit = [lambda call: _handle("same")]
     first = await rig.submit()
@@ -220,12 +218,12 @@ async def test_a_remote_task_that_another_row_owns_is_neither_cancelled_nor_trac
     assert raised.value.existing_task_id == first.task_id
     assert first.task_id in str(raised.value)
     assert rig.driver.cancels == []
-    assert list(repository.rows) == [first.task_id]
+    assert [row.task_id for row in await repository.rows()] == [first.task_id]
 
 
 @pytest.mark.req("TASK-5")
 async def test_a_conflict_that_shows_after_the_caller_left_is_not_cancelled_either(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_submit = [lambda call: _handle("same")]
     first = await rig.submit()
@@ -241,12 +239,12 @@ async def test_a_conflict_that_shows_after_the_caller_left_is_not_cancelled_eith
 
     assert call.cancelled()
     assert rig.driver.cancels == []
-    assert list(repository.rows) == [first.task_id]
+    assert [row.task_id for row in await repository.rows()] == [first.task_id]
 
 
 @pytest.mark.req("TASK-23", "TASK-4")
 async def test_a_malformed_submit_reply_with_a_readable_id_is_compensated(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     error = ProtocolViolation("server 'files': no content", remote_id="r9", code="bad_reply")
     rig.driver.on_submit = [error]
@@ -254,26 +252,26 @@ async def test_a_malformed_submit_reply_with_a_readable_id_is_compensated(
     with pytest.raises(ProtocolViolation) as raised:
         await rig.submit()
 
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert raised.value is error
     assert rig.driver.cancels == ["r9"]
     assert (row.status, row.error_code, row.remote_id) == ("failed", "bad_reply", "r9")
-    assert "server 'files': no content" in row.error
+    assert "server 'files': no content" in (row.error or "")
 
 
 @pytest.mark.req("TASK-23")
 async def test_a_malformed_submit_reply_without_an_id_stays_visible_and_is_not_repeated(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_submit = [ProtocolViolation("server 'files': the reply is text only")]
 
     with pytest.raises(ProtocolViolation):
         await rig.submit()
 
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert len(rig.driver.submits) == 1
     assert (row.status, row.notification_status) == ("failed", "pending")
-    assert "text only" in row.error
+    assert "text only" in (row.error or "")
 
 
 @pytest.mark.req("TASK-22")
@@ -286,17 +284,17 @@ async def test_a_malformed_submit_reply_without_an_id_stays_visible_and_is_not_r
     ],
 )
 async def test_where_the_remote_certainly_got_nothing_no_row_remains(
-    rig: Rig, repository: MemoryTasks, error: Exception
+    rig: Rig, repository: FaultyTasks, error: Exception
 ) -> None:
     if isinstance(error, ServerUnavailable):
-        error.sent = False  # type: ignore[attr-defined]
+        error.sent = False
     rig.driver.on_submit = [error]
 
     with pytest.raises(type(error)) as raised:
         await rig.submit()
 
     assert raised.value is error
-    assert repository.rows == {}
+    assert await repository.rows() == []
 
 
 @pytest.mark.req("TASK-22")
@@ -311,7 +309,7 @@ async def test_where_the_remote_certainly_got_nothing_no_row_remains(
     ],
 )
 async def test_an_unknown_outcome_is_shown_and_never_resubmitted(
-    rig: Rig, repository: MemoryTasks, step: Any, expected: type[Exception]
+    rig: Rig, repository: FaultyTasks, step: Any, expected: type[Exception]
 ) -> None:
     rig.driver.on_submit = [step]
 
@@ -320,14 +318,14 @@ async def test_an_unknown_outcome_is_shown_and_never_resubmitted(
     async with rig.running(notifier=True):
         await rig.clock.drive(lambda: rig.sink.seen)
 
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert len(rig.driver.submits) == 1
     assert (row.status, row.error_code) == ("failed", "submission_unknown")
     assert rig.sink.seen[0].status is TaskStatus.FAILED
 
 
 @pytest.mark.req("TASK-22", "PLUG-7")
-async def test_a_submit_without_an_answer_ends_at_its_deadline(rig: Rig, repository: MemoryTasks) -> None:
+async def test_a_submit_without_an_answer_ends_at_its_deadline(rig: Rig, repository: FaultyTasks) -> None:
     rig.driver.on_submit = [hang]
     call = asyncio.create_task(rig.submit())
 
@@ -335,13 +333,13 @@ async def test_a_submit_without_an_answer_ends_at_its_deadline(rig: Rig, reposit
 
     assert isinstance(call.exception(), PluginTimeout)
     assert waited < rig.settings.lease_seconds
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert (row.status, row.error_code) == ("failed", "submission_unknown")
 
 
 @pytest.mark.req("TASK-4", "TASK-22")
 async def test_a_caller_that_leaves_during_the_submit_learns_its_remote_task_for_the_cancel(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     accepted = asyncio.Event()
 
@@ -360,12 +358,12 @@ async def test_a_caller_that_leaves_during_the_submit_learns_its_remote_task_for
 
     assert call.cancelled()
     assert rig.driver.cancels == ["r7"]
-    assert (await only_row(repository)).status == "failed"
+    assert (await repository.only_row()).status == "failed"
 
 
 @pytest.mark.req("TASK-22")
 async def test_a_caller_that_leaves_during_a_hanging_submit_leaves_a_row_that_says_so(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_submit = [hang]
     call = asyncio.create_task(rig.submit())
@@ -374,7 +372,7 @@ async def test_a_caller_that_leaves_during_a_hanging_submit_leaves_a_row_that_sa
 
     waited = await rig.clock.drive(call.done)
 
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert call.cancelled()
     assert waited <= 15
     assert (row.status, row.error_code) == ("failed", "submission_unknown")
@@ -382,7 +380,7 @@ async def test_a_caller_that_leaves_during_a_hanging_submit_leaves_a_row_that_sa
 
 @pytest.mark.req("TASK-22")
 async def test_a_caller_that_leaves_before_anything_was_sent_leaves_no_row(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     stored = asyncio.Event()
     repository.faults["create_intent"] = [stored.wait]
@@ -394,19 +392,20 @@ async def test_a_caller_that_leaves_before_anything_was_sent_leaves_no_row(
     stored.set()
     await rig.clock.drive(call.done)
 
+    assert repository.calls["discard_intent"] == 1
     assert call.cancelled()
     assert rig.driver.submits == []
-    assert repository.rows == {}
+    assert await repository.rows() == []
 
 
 @pytest.mark.req("TASK-22")
 async def test_a_submitter_that_died_leaves_a_task_that_fails_once_its_lease_has_lapsed(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     repository.faults["record_handle"] = [hang]
     call = asyncio.create_task(rig.submit())
     await eventually(lambda: repository.calls["record_handle"])
-    (task_id,) = repository.rows
+    task_id = (await repository.only_row()).task_id
     # The process is gone: nothing of it will ever run again.
     for task in asyncio.all_tasks() - {asyncio.current_task()}:
         task.cancel()
@@ -414,7 +413,7 @@ async def test_a_submitter_that_died_leaves_a_task_that_fails_once_its_lease_has
     rig.driver.on_cancel["*"] = [RuntimeError("dead")]
     await rig.clock.drive(call.done)
 
-    heir = Rig(repository, rig.clock, owner="replica-2")
+    heir = Rig(repository.as_repository, rig.clock, owner="replica-2")
     async with heir.running(notifier=True):
         row = await heir.until(task_id, lambda task: task.status.terminal)
         await rig.clock.drive(lambda: heir.sink.seen)
@@ -424,7 +423,7 @@ async def test_a_submitter_that_died_leaves_a_task_that_fails_once_its_lease_has
 
 
 @pytest.mark.req("TASK-4", "TASK-22")
-async def test_a_submission_that_outlived_its_lease_is_compensated(rig: Rig, repository: MemoryTasks) -> None:
+async def test_a_submission_that_outlived_its_lease_is_compensated(rig: Rig, repository: FaultyTasks) -> None:
     async def too_slow() -> None:
         rig.clock.move(rig.settings.lease_seconds)
         await repository.expire_intents()
@@ -435,7 +434,7 @@ async def test_a_submission_that_outlived_its_lease_is_compensated(rig: Rig, rep
 
     assert isinstance(call.exception(), StoreUnavailable)
     assert rig.driver.cancels == ["r1"]
-    assert (await only_row(repository)).status == "failed"
+    assert (await repository.only_row()).status == "failed"
 
 
 @pytest.mark.req("BOUND-3")
@@ -457,21 +456,21 @@ async def test_impossible_server_names_are_refused_before_anything_is_sent(rig: 
 @pytest.mark.req("BOUND-3")
 @pytest.mark.parametrize("remote_id", ["x" * 256, "x" * 10_000, "a\0b", "a\ud800"])
 async def test_a_remote_id_that_cannot_be_stored_is_rejected_after_its_task_was_cancelled(
-    rig: Rig, repository: MemoryTasks, remote_id: str
+    rig: Rig, repository: FaultyTasks, remote_id: str
 ) -> None:
     rig.driver.on_submit = [lambda call: _handle(remote_id)]
 
     with pytest.raises(ProtocolViolation):
         await rig.submit()
 
-    row = await only_row(repository)
+    row = await repository.only_row()
     assert rig.driver.cancels == [remote_id]
     assert (row.status, row.remote_id) == ("failed", None)
 
 
 @pytest.mark.req("BOUND-2", "TASK-4")
 async def test_a_submit_snapshot_that_cannot_be_stored_is_compensated(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.driver.on_submit = [asking({"form": "x" * 70_000})]
 
@@ -479,19 +478,19 @@ async def test_a_submit_snapshot_that_cannot_be_stored_is_compensated(
         await rig.submit()
 
     assert rig.driver.cancels == ["r1"]
-    assert (await only_row(repository)).status == "failed"
+    assert (await repository.only_row()).status == "failed"
 
 
 @pytest.mark.req("TASK-18")
 async def test_a_server_that_takes_no_new_tasks_refuses_before_a_row_exists(
-    rig: Rig, repository: MemoryTasks
+    rig: Rig, repository: FaultyTasks
 ) -> None:
     rig.service._server_allowed = lambda server: f"server {server!r} is disabled"
 
     with pytest.raises(SubmitRejected, match="'files' is disabled"):
         await rig.submit()
 
-    assert repository.rows == {}
+    assert await repository.rows() == []
 
 
 @pytest.mark.req("TASK-14")

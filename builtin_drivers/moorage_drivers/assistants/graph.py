@@ -9,10 +9,19 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
-from moorage.contract import AssistantEvent, CallContext, GatewayContext, NotFound, RunContext, ThreadState
+from moorage.contract import (
+    AssistantEvent,
+    CallContext,
+    GatewayContext,
+    InvalidUpdate,
+    NotFound,
+    RunContext,
+    ThreadState,
+)
 from moorage_drivers.assistants.checkpoints import Checkpoints
 from moorage_drivers.assistants.encoding import to_json
 from moorage_drivers.assistants.streaming import events_of
@@ -87,7 +96,14 @@ class GraphAssistant(ABC):
         if checkpoint_id is not None and await self.state(thread_id, checkpoint_id=checkpoint_id) is None:
             raise NotFound(f"thread {thread_id!r} has no such checkpoint")
         graph = self._graph()
-        written = await graph.aupdate_state(_at(thread_id, checkpoint_id), values, as_node=as_node)
+        try:
+            written = await graph.aupdate_state(_at(thread_id, checkpoint_id), values, as_node=as_node)
+        except (InvalidUpdateError, ValueError, TypeError, NotImplementedError) as error:
+            # LangGraph's own text quotes the values.
+            raise InvalidUpdate(
+                "the assistant cannot take this update: values must be an object of its state's keys with "
+                "well-formed messages, and as_node one of its nodes"
+            ) from error
         return _state(await graph.aget_state(written))
 
     async def delete_thread(self, thread_id: str) -> None:

@@ -163,7 +163,7 @@ class Assistant(Protocol):
     async def update_state(
         self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
     ) -> ThreadState:
-        """Write a state update outside a run."""
+        """Write a state update outside a run; raises `InvalidUpdate` for one that does not fit."""
         ...
 
     async def delete_thread(self, thread_id: str) -> None:

@@ -5,7 +5,7 @@ value says whether it landed. Opaque JSON is kept as text and survives NUL and l
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -317,6 +317,11 @@ class TaskRepository(Protocol):
 
     async def next_notification_at(self) -> datetime | None: ...
 
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` tasks that finished before then and have no notification pending, with
+        their answers; returns how many."""
+        ...
+
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
         """The thread is gone: its undelivered notifications are dead-lettered; tasks stay."""
         ...
@@ -503,6 +508,26 @@ class MemoRepository(Protocol):
 
     async def put(self, name: str, value: Any) -> None: ...
 
+    async def swap(self, name: str, expected: Any, value: Any) -> bool:
+        """Put ``value`` only where the present one equals ``expected`` (None: there is none), atomically.
+
+        One conditional statement; returns whether it landed. Replicas that share a database settle by it
+        who renews a token (CRED-3).
+        """
+        ...
+
+
+SignalKind = Literal["tasks", "notifications", "events"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSignal:
+    """A hint that another look is worth it: a poll, cancel or lease may be due earlier than expected, a
+    notification may be pending, or events were appended to ``thread_id`` (None: to any)."""
+
+    kind: SignalKind
+    thread_id: str | None = None
+
 
 class Store(Protocol):
     """An open store."""
@@ -528,6 +553,15 @@ class Store(Protocol):
     async def ping(self) -> None:
         """Raises `StoreUnavailable`."""
         ...
+
+    def watch(self, heard: Callable[[StoreSignal], None]) -> AbstractAsyncContextManager[None]:
+        """While entered, ``heard`` is called for what this process changes, and for what other replicas on
+        the database change where it can tell (TASK-19). It must be quick and may be called from any thread.
+
+        A hint, never a promise: a signal may come late, twice or not at all. Who waits for one also looks
+        once in a while.
+        """
+        return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)

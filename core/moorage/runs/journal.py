@@ -23,7 +23,11 @@ class Journal:
 
     def __init__(self, store: Store, completed: Completed | None = None) -> None:
         self._store = store
-        self._completed = completed
+        self._completed = [completed] if completed is not None else []
+
+    def also_tell(self, completed: Completed) -> None:
+        """Tell this one, too, of every end."""
+        self._completed.append(completed)
 
     async def started(self, run: RunRecord) -> None:
         """The run begins; a notification run is an event of its task as well (NOTE-6)."""
@@ -62,9 +66,9 @@ class Journal:
         if run is None:
             return True
         await self._append(run, "run_end", {"status": to.value, "error": error})
-        if self._completed is not None:
+        for completed in self._completed:
             try:
-                await self._completed(run)
+                await completed(run)
             except Exception:
                 log.exception("telling of the end of run %s failed", run_id)
         return True

@@ -111,6 +111,10 @@ class RunService:
             await self._keeper.shut_down()
             await asyncio.gather(*self._owned_tasks, return_exceptions=True)
 
+    def on_end(self, completed: Completed) -> None:
+        """Tell this one, too, of every run whose end this process records."""
+        self._journal.also_tell(completed)
+
     def assistants(self) -> Sequence[NamedAssistant]:
         """By name, those that are not available here included."""
         return self._directory.all()

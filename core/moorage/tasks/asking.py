@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from moorage.contract.errors import NotSupported, ProtocolViolation
+from moorage.contract.errors import NotSupported, PluginTimeout, ProtocolViolation
 from moorage.contract.stores import TaskOutcome
 from moorage.contract.tasks import TaskRef, TaskSnapshot
 from moorage.settings import TaskSettings
 from moorage.tasks.bounds import protocol_failure, to_outcome
 from moorage.tasks.calls import SelfCancelled
-from moorage.tasks.drivers import NamedDriver, checked_snapshot, contained
+from moorage.tasks.drivers import NamedDriver, checked_snapshot, contained, violation_text
 from moorage.tasks.text import bounded_error
 from moorage.tasks.timing import capped_hint
 
@@ -54,12 +54,15 @@ class Asker:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise
-            return self.failed(SelfCancelled(), named)
+            return self.failed(SelfCancelled(), named, ref.server)
         except BaseException as exc:
-            return self.failed(exc, named)
+            return self.failed(exc, named, ref.server)
 
-    def failed(self, exc: BaseException, named: NamedDriver) -> Reply:
+    def unanswered(self, reason: str, named: NamedDriver) -> Reply:
+        return Reply(error=self._redact(bounded_error(PluginTimeout(reason, plugin=named.plugin))))
+
+    def failed(self, exc: BaseException, named: NamedDriver, server: str) -> Reply:
         if isinstance(exc, ProtocolViolation):
-            return Reply(outcome=protocol_failure(exc, self._redact(bounded_error(exc))))
+            return Reply(outcome=protocol_failure(exc, self._redact(violation_text(exc, server))))
         error = self._redact(bounded_error(contained(exc, named)))
         return Reply(error=error, final=isinstance(exc, NotSupported))

@@ -67,8 +67,9 @@ class CallRunner:
         return task.done()
 
     async def aclose(self, seconds: float = 2.0) -> None:
-        """Cancel what is left, and give it ``seconds`` of real time."""
-        left = [task for task in self._tasks if not task.done()]
+        """Cancel what is left in this event loop, and give it ``seconds`` of real time."""
+        here = asyncio.get_running_loop()
+        left = [task for task in self._tasks if not task.done() and task.get_loop() is here]
         for task in left:
             task.cancel()
         if left:

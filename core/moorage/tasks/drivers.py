@@ -12,7 +12,7 @@ from moorage.contract.identity import CallContext, Principal
 from moorage.contract.stores import TaskRecord
 from moorage.contract.tasks import TaskBinding, TaskDriver, TaskRef, TaskSnapshot
 from moorage.tasks.bounds import ID_LIMIT_CHARACTERS
-from moorage.tasks.text import cut, describe, is_storable
+from moorage.tasks.text import bounded_error, cut, describe, is_storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,12 @@ def check_remote_id(remote_id: str) -> None:
         raise ProtocolViolation(
             "the remote task id holds a NUL or a lone surrogate, which cannot be stored", remote_id=remote_id
         )
+
+
+def violation_text(exc: ProtocolViolation, server: str) -> str:
+    """The message of a malformed reply, which names the server (TASK-23)."""
+    message = bounded_error(exc)
+    return message if server in message else bounded_error(f"server {server!r}: {message}")
 
 
 def contained(exc: BaseException, named: NamedDriver) -> MoorageError:

@@ -32,6 +32,13 @@ class Judge:
     def untouched(self, claim: ClaimedTask) -> TaskUpdate:
         return TaskUpdate(task_id=claim.task.task_id, token=claim.token)
 
+    def postponed(self, claim: ClaimedTask) -> TaskUpdate:
+        """No call was made, and none is due for a poll interval; nothing is counted."""
+        task = claim.task
+        later = self._clock.now() + timedelta(seconds=self._settings.poll_interval_seconds)
+        update = replace(self.untouched(claim), next_poll_at=later)
+        return update if task.next_cancel_at is None else _cancel_moved(task, update, later)
+
     def after_poll(self, claim: ClaimedTask, reply: Reply) -> TaskUpdate:
         task, now, outcome = claim.task, self._clock.now(), reply.outcome
         if outcome is None:
@@ -77,16 +84,7 @@ class Judge:
             "install the plugin that provides it and restart"
         )
         update = replace(self._after_failed_poll(claim, error, now), next_poll_at=later)
-        _, cancel_due = self.due(task)
-        if not cancel_due:
-            return update
-        return replace(
-            update,
-            cancel_attempted=True,
-            cancel_attempt_count=task.cancel_attempt_count,
-            cancel_error=error,
-            next_cancel_at=later,
-        )
+        return update if task.next_cancel_at is None else _cancel_moved(task, update, later, error)
 
     def _after_failed_poll(self, claim: ClaimedTask, error: str | None, now: datetime) -> TaskUpdate:
         task = claim.task
@@ -112,6 +110,19 @@ class Judge:
         waiting = reply.outcome is not None and reply.outcome.status is TaskStatus.INPUT_REQUIRED
         settings = self._settings
         return settings.input_required_interval_seconds if waiting else settings.poll_interval_seconds
+
+
+def _cancel_moved(
+    task: TaskRecord, update: TaskUpdate, later: datetime, error: str | None = None
+) -> TaskUpdate:
+    """``update`` with the next cancel call at another time, and no attempt counted."""
+    return replace(
+        update,
+        cancel_attempted=True,
+        cancel_attempt_count=task.cancel_attempt_count,
+        cancel_error=error or task.last_cancel_error,
+        next_cancel_at=later,
+    )
 
 
 def _is_news(task: TaskRecord, mark: str | None) -> bool:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from moorage.contract.clock import Clock
+from moorage.contract.errors import StoreUnavailable
 from moorage.contract.sinks import NotificationSink
 from moorage.contract.stores import ClaimedNotification, NotificationUpdate, TaskRepository
 from moorage.settings import TaskSettings
@@ -16,6 +17,7 @@ from moorage.tasks.delivery import Courier, Ledger, notification_of
 from moorage.tasks.pool import Pool
 from moorage.tasks.secondary import SecondarySinks
 from moorage.tasks.steadfast import steadfast
+from moorage.tasks.text import describe
 from moorage.tasks.timing import lease_plan
 from moorage.tasks.waker import Waker
 
@@ -24,12 +26,14 @@ _log = logging.getLogger(__name__)
 _LONGEST_REST_SECONDS = 5.0
 _SHORTEST_REST_SECONDS = 0.05
 _FAREWELL_SECONDS = 2.0
+_MOST_TRIES = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Entry:
     update: NotificationUpdate
     ends_at: float
+    tries: int = 0
 
 
 class Notifier:
@@ -133,12 +137,25 @@ class Notifier:
         self._waker.set()
 
     async def _write_back(self) -> None:
-        while self._entries:
-            entry = self._entries[0]
-            if entry.ends_at > self._clock.monotonic():
-                await self._write(entry.update)
-            # Removed only now: what a failing store did not take is offered again while its lease lasts.
-            del self._entries[0]
+        """Write what has ended. What a store in trouble does not take is offered again while its lease
+        lasts; one that it keeps refusing must not hold up the others."""
+        trouble: Exception | None = None
+        for entry in list(self._entries):
+            try:
+                if entry.ends_at > self._clock.monotonic():
+                    await self._write(entry.update)
+            except (StoreUnavailable, OSError):
+                raise
+            except Exception as exc:
+                entry.tries += 1
+                if entry.tries < _MOST_TRIES:
+                    trouble = exc
+                    continue
+                task_id = entry.update.task_id
+                _log.error("task %s: the store refused a delivery's outcome: %s", task_id, describe(exc))
+            self._entries.remove(entry)
+        if trouble is not None:
+            raise trouble
 
     async def _write(self, update: NotificationUpdate) -> None:
         landed = await self._repository.apply_notification(update)

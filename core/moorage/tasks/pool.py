@@ -1,6 +1,7 @@
 """A bounded number of leased jobs at once, each under a deadline (TASK-6, PLUG-7)."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -8,6 +9,8 @@ from typing import Any, Generic, TypeVar
 from moorage.contract.clock import Clock
 from moorage.tasks.text import describe
 from moorage.tasks.waker import Waker
+
+_log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -87,5 +90,8 @@ class Pool(Generic[R]):
                 self._on_result(job.fallback("the call cancelled itself"))
             return
         exc = task.exception()
+        if exc is not None:
+            # Jobs contain what they call, so this is a fault of ours.
+            _log.error("a background job failed: %s", describe(exc), exc_info=exc)
         if job is not None:
             self._on_result(task.result() if exc is None else job.fallback(describe(exc)))

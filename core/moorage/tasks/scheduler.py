@@ -3,20 +3,24 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from moorage.contract.clock import Clock
 from moorage.contract.errors import StoreUnavailable
-from moorage.contract.stores import ClaimedTask, TaskRepository, TaskUpdate
+from moorage.contract.stores import TaskRepository, TaskUpdate
 from moorage.settings import TaskSettings
 from moorage.tasks.asking import Asker, Redact
 from moorage.tasks.backoff import Backoff
+from moorage.tasks.claiming import Claimer, Leased
 from moorage.tasks.demand import Demand
 from moorage.tasks.drivers import NamedDriver
 from moorage.tasks.judge import Judge
 from moorage.tasks.pool import Pool
+from moorage.tasks.retention import Retention
+from moorage.tasks.shares import ServerShares
 from moorage.tasks.steadfast import steadfast
 from moorage.tasks.text import describe
 from moorage.tasks.timing import lease_plan
@@ -25,20 +29,11 @@ from moorage.tasks.waker import Waker
 
 _log = logging.getLogger(__name__)
 
-_MOST_CLAIMED = 256
-# Other replicas' new work is noticed at least this often, woken or not.
-_LONGEST_REST_SECONDS = 5.0
-_SHORTEST_REST_SECONDS = 0.05
+_MOST_HELD = 512
+_MOST_WRITTEN = 256
 _FAREWELL_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Leased:
-    """A claim, with the end of its lease on our own clock: counted from before the claim was made, so
-    that no difference between the database's clock and ours can make it look longer."""
-
-    claim: ClaimedTask
-    ends_at: float
+# A job takes three steps of the event loop from its start to its result.
+_IDLE_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,112 +66,111 @@ class Scheduler:
         self._owner = owner
         self._on_attention = on_attention
         self._plan = lease_plan(settings)
-        self._visitor = Visitor(drivers, Judge(settings, clock, jitter), Asker(settings, redact), clock)
+        self._judge = Judge(settings, clock, jitter)
+        self._visitor = Visitor(drivers, self._judge, Asker(settings, redact), clock)
+        self._shares = ServerShares(clock, settings.concurrency)
         self._pool: Pool[_Finished] = Pool(clock, settings.concurrency, self._take)
-        self._demand = Demand(clock, settings.concurrency, _MOST_CLAIMED)
+        self._demand = Demand(clock, settings.concurrency, _MOST_HELD)
+        days = settings.retention_days
+        self._retention = None if days is None else Retention(repository, clock, days)
         self._trouble = Backoff(0.5, min(30.0, settings.backoff_cap_seconds), jitter)
         self._waker = Waker(clock)
-        self._queue: deque[_Leased] = deque()
+        self._claimer = Claimer(
+            repository,
+            clock,
+            owner,
+            lease_seconds=self._plan.lease_seconds,
+            on_ready=self._waker.set,
+            on_expired=on_attention,
+        )
+        self._queue: deque[Leased] = deque()
         self._finished: list[_Finished] = []
-        self._claiming: asyncio.Task[Sequence[ClaimedTask]] | None = None
         self._under_way: dict[str, str] = {}
-        self._quiet_until = 0.0
-        self._woken = False
         self._started = False
 
     def wake(self) -> None:
         """Work may be due earlier than expected: look now."""
-        self._woken = True
+        self._claimer.wake()
         self._waker.set()
 
     async def run(self) -> None:
         """Poll until cancelled; survives whatever the repository raises."""
         self._waker.bind()
-        watch = asyncio.get_running_loop().create_task(self._pool.watch())
+        beside = [asyncio.get_running_loop().create_task(work) for work in self._beside()]
         try:
             await steadfast(self._turn, self._clock, self._trouble, "the task scheduler")
         finally:
-            watch.cancel()
+            for task in beside:
+                task.cancel()
             await self._farewell()
 
     async def _turn(self) -> None:
         if not self._started:
-            await self._expire_intents()
+            await self._claimer.expire_intents()
             self._started = True
-        await self._settle()
+        self._queue.extend(self._claimer.take())
         self._start_queued()
-        if self._woken:
-            self._woken, self._quiet_until = False, 0.0
-        if self._room() and self._clock.monotonic() >= self._quiet_until:
-            await self._claim()
-            self._start_queued()
+        await self._gather()
+        await self._settle()
+        room = self._room()
+        if room and self._claimer.rest_seconds() <= 0:
+            self._claimer.start(room)
+            room = 0
         if self._finished:
             return
-        rest = self._quiet_until - self._clock.monotonic() if self._room() else self._queue_patience()
-        await self._waker.wait(rest)
+        rests = [self._claimer.rest_seconds()] if room else []
+        if self._queue:
+            rests.append(self._patience(self._queue[0]) + 0.001)
+        await self._waker.wait(max(min(rests), 0.0) if rests else None)
 
-    # --- claiming
+    def _beside(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self._pool.watch()
+        yield steadfast(self._beat, self._clock, self._trouble, "the replica's heartbeat")
+        if self._retention is not None:
+            yield steadfast(self._retention.turn, self._clock, self._trouble, "the retention of tasks")
+
+    async def _beat(self) -> None:
+        """Tasks that live in this replica's sessions stay with it while this goes on (TASK-19)."""
+        await self._repository.heartbeat(self._owner, self._plan.lease_seconds)
+        await self._clock.sleep(self._plan.lease_seconds / 3)
 
     def _room(self) -> int:
         """How many more to claim; small steps are saved up while the queue has work for the pool."""
-        held = self._pool.busy + len(self._queue)
+        if self._claimer.under_way:
+            return 0
         wanted = self._demand.wanted()
-        room = wanted - held
+        room = wanted - self._pool.busy - len(self._queue)
         starving = self._pool.free > len(self._queue)
         return room if room > 0 and (starving or room * 2 >= wanted) else 0
-
-    async def _claim(self) -> None:
-        room = self._room()
-        ends_at = self._clock.monotonic() + self._plan.lease_seconds
-        # In a task of its own: a claim that lands while we are being cancelled is still given back.
-        self._claiming = asyncio.get_running_loop().create_task(self._ask_for(room))
-        try:
-            claims = await asyncio.shield(self._claiming)
-        except Exception:
-            self._claiming = None
-            raise
-        self._claiming = None
-        self._queue.extend(_Leased(claim, ends_at) for claim in claims)
-        if len(claims) < room:
-            await self._look_ahead(nothing=not claims)
-
-    async def _ask_for(self, limit: int) -> Sequence[ClaimedTask]:
-        return await self._repository.claim(self._owner, limit=limit, lease_seconds=self._plan.lease_seconds)
-
-    async def _look_ahead(self, *, nothing: bool) -> None:
-        due = await self._repository.next_due_at()
-        wait = (due - self._clock.now()).total_seconds() if due is not None else _LONGEST_REST_SECONDS
-        if nothing and wait <= 0 and await self._expire_intents():
-            return
-        rest = min(max(wait, _SHORTEST_REST_SECONDS), _LONGEST_REST_SECONDS)
-        self._quiet_until = self._clock.monotonic() + rest
-
-    async def _expire_intents(self) -> int:
-        expired = await self._repository.expire_intents()
-        if expired:
-            _log.warning("%d submissions ended without a trace of their outcome", expired)
-            self._on_attention()
-        return expired
 
     # --- visiting
 
     def _start_queued(self) -> None:
         while self._queue and self._pool.free > 0:
             leased = self._queue[0]
-            if self._too_late(leased):
+            if self._patience(leased) < 0:
                 return  # the whole queue is as old; _settle gives it back
             self._queue.popleft()
-            self._start(leased)
+            if self._shares.admits(leased.claim.task.server_name):
+                self._start(leased)
+            else:
+                self._finished.append(_Finished(self._judge.postponed(leased.claim), leased.ends_at))
+                self._waker.set()
 
-    def _start(self, leased: _Leased) -> None:
+    def _start(self, leased: Leased) -> None:
         claim, ends_at = leased.claim, leased.ends_at
+        server = claim.task.server_name
         self._under_way[claim.task.task_id] = claim.token
+        number = self._shares.started(server)
 
         async def visit() -> _Finished:
             # A cancel visit ends by itself before the pool ends it, with all that it has learnt.
-            return _Finished(await self._visitor.visit(claim, self._plan.call_seconds * 0.95), ends_at)
+            update = await self._visitor.visit(claim, self._plan.call_seconds * 0.95)
+            self._shares.ended(server, number, answered=True)
+            return _Finished(update, ends_at)
 
         def unanswered(reason: str) -> _Finished:
+            self._shares.ended(server, number, answered=False)
             return _Finished(self._visitor.unanswered(claim, reason), ends_at)
 
         self._pool.start(visit(), seconds=self._plan.call_seconds, fallback=unanswered)
@@ -187,26 +181,30 @@ class Scheduler:
         self._start_queued()
         self._waker.set()
 
-    def _too_late(self, leased: _Leased) -> bool:
-        return leased.ends_at - self._clock.monotonic() < self._plan.needed_seconds
-
-    def _queue_patience(self) -> float | None:
-        if not self._queue:
-            return None
-        left = self._queue[0].ends_at - self._plan.needed_seconds - self._clock.monotonic()
-        return max(left, 0.0) + 0.001
+    def _patience(self, leased: Leased) -> float:
+        """Seconds within which a call may still be started: it must end before its lease does (TASK-6)."""
+        return leased.ends_at - self._plan.needed_seconds - self._clock.monotonic()
 
     # --- writing back
 
+    async def _gather(self) -> None:
+        """Where a driver answers at once, let the queue run first: one large batch is cheaper to write
+        than many small ones. As soon as nothing comes in any more, waiting would only hold results up."""
+        patience, seen = _IDLE_STEPS, len(self._finished)
+        while patience and 0 < seen < _MOST_WRITTEN and (self._queue or self._pool.busy):
+            await asyncio.sleep(0)
+            patience = patience - 1 if len(self._finished) == seen else _IDLE_STEPS
+            seen = len(self._finished)
+
     async def _settle(self) -> None:
-        late = {
-            leased.claim.task.task_id: leased.claim.token for leased in self._queue if self._too_late(leased)
-        }
+        late: dict[str, str] = {}
+        while self._queue and self._patience(self._queue[0]) < 0:
+            claim = self._queue.popleft().claim
+            late[claim.task.task_id] = claim.token
         if late:
-            self._queue = deque(entry for entry in self._queue if entry.claim.task.task_id not in late)
             await self._repository.release(late)
         while self._finished:
-            await self._apply(self._finished[:_MOST_CLAIMED])
+            await self._apply(self._finished[:_MOST_WRITTEN])
 
     async def _apply(self, batch: Sequence[_Finished]) -> None:
         now = self._clock.monotonic()
@@ -250,7 +248,7 @@ class Scheduler:
         due += [update.next_cancel_at for update in updates if update.next_cancel_at is not None]
         if due:
             wait = (min(due) - self._clock.now()).total_seconds()
-            self._quiet_until = min(self._quiet_until, self._clock.monotonic() + wait)
+            self._claimer.heed(wait)
 
     # --- leaving
 
@@ -263,15 +261,9 @@ class Scheduler:
         await self._visitor.aclose()
         with suppress(Exception):
             async with asyncio.timeout(_FAREWELL_SECONDS):
-                claims.update(await self._claimed_late())
+                claims.update(await self._claimer.take_late())
                 if self._finished:
                     await self._write([finished.update for finished in self._finished])
                 if claims:
                     await self._repository.release(claims)
-
-    async def _claimed_late(self) -> Mapping[str, str]:
-        if self._claiming is None:
-            return {}
-        with suppress(Exception):
-            return {claim.task.task_id: claim.token for claim in await self._claiming}
-        return {}
+                await self._repository.heartbeat(self._owner, 0)

@@ -80,6 +80,9 @@ class TaskService:
             arguments=arguments,
             context=context,
         )
+        if binding.sticky:
+            # Another replica must not take the task over before our scheduler's first heartbeat.
+            await self._repository.heartbeat(self._owner, self._plan.lease_seconds)
         token = await self._create_intent(self._intent(call))
         try:
             return await Submission(self._ports, named, call, token).run()
@@ -152,6 +155,11 @@ class TaskService:
             raise DriverError(
                 f"the task driver {name!r} is not installed here; install the plugin that provides it"
             ) from None
+
+    def _new_id(self) -> str:
+        # Ordered by time, so that a large table's index grows at its end; the rest is 80 random bits.
+        milliseconds = int(self._ports.clock.now().timestamp() * 1_000)
+        return f"{milliseconds:012x}{secrets.token_hex(10)}"
 
     def _intent(self, call: SubmitCall) -> NewTask:
         return NewTask(

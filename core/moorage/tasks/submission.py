@@ -20,7 +20,7 @@ from moorage.contract.errors import (
     SubmitRejected,
 )
 from moorage.contract.stores import TaskOutcome, TaskRepository
-from moorage.contract.tasks import SubmitCall, SubmittedTask, TaskHandle, TaskRef
+from moorage.contract.tasks import SubmitCall, SubmittedTask, TaskHandle, TaskRef, TaskStatus
 from moorage.settings import TaskSettings
 from moorage.tasks.asking import Redact
 from moorage.tasks.bounds import attention_of, to_outcome
@@ -31,6 +31,7 @@ from moorage.tasks.drivers import (
     check_remote_id,
     checked_snapshot,
     contained,
+    violation_text,
 )
 from moorage.tasks.text import bounded_error, describe
 from moorage.tasks.timing import LeasePlan, capped_hint
@@ -179,9 +180,7 @@ class Submission:
 
     async def _store(self, handle: TaskHandle, outcome: TaskOutcome) -> bool:
         kind, mark = attention_of(outcome)
-        hint = capped_hint(handle.snapshot.poll_after_seconds)
-        # Without a hint the first poll is due at once: quick work is noticed without a poll interval.
-        first = self._ports.clock.now() + timedelta(seconds=hint or 0.0)
+        first = self._ports.clock.now() + timedelta(seconds=self._first_wait(handle, outcome))
         return await self._ports.repository.record_handle(
             self._call.task_id,
             self._token,
@@ -191,6 +190,14 @@ class Submission:
             attention=kind,
             attention_fingerprint=mark,
         )
+
+    def _first_wait(self, handle: TaskHandle, outcome: TaskOutcome) -> float:
+        hint = capped_hint(handle.snapshot.poll_after_seconds)
+        if hint is not None:
+            return hint
+        # Work that has just begun is polled at once, so that quick work is noticed quickly.
+        waiting = outcome.status is TaskStatus.INPUT_REQUIRED
+        return self._ports.settings.input_required_interval_seconds if waiting else 0.0
 
     # --- cleaning up
 
@@ -291,6 +298,8 @@ class Submission:
         if not isinstance(exc, MoorageError):
             # A database's own message may quote the statement's values.
             return f"the submission could not be recorded ({type(exc).__name__})"
+        if isinstance(exc, ProtocolViolation):
+            return self._ports.redact(violation_text(exc, self._call.server))
         return self._ports.redact(bounded_error(exc) if str(exc) else describe(exc))
 
 

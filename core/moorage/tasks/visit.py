@@ -37,7 +37,11 @@ class Visitor:
     def unanswered(self, claim: ClaimedTask, reason: str) -> TaskUpdate:
         """What a visit that did not end by itself comes to."""
         named = self._drivers.get(claim.task.driver)
-        reply = self._asker.failed(TimeoutError(reason), named) if named else Reply(error=reason)
+        reply = (
+            self._asker.failed(TimeoutError(reason), named, claim.task.server_name)
+            if named
+            else Reply(error=reason)
+        )
         poll_due, cancel_due = self._judge.due(claim.task)
         judge = self._judge
         update = judge.after_poll(claim, reply) if poll_due else judge.untouched(claim)
@@ -87,7 +91,7 @@ class _CancelVisit:
             cancel.cancel()
             if self._poll is not None:
                 self._poll.cancel()
-        late = self._asker.failed(TimeoutError("no answer to the cancel call in time"), self._named)
+        late = self._late("no answer to the cancel call in time")
         if self._poll is not None and poll_due and self._update == self._judge.untouched(self._claim):
             self._update = self._unanswered_poll(cancel)
         return self._judge.after_cancel(self._claim, self._update, _reply(cancel) or late)
@@ -125,8 +129,10 @@ class _CancelVisit:
         reply = _reply(cancel)
         if reply is not None and reply.terminal:
             return self._update
-        late = self._asker.failed(TimeoutError("no answer in time"), self._named)
-        return self._judge.after_poll(self._claim, late)
+        return self._judge.after_poll(self._claim, self._late("no answer in time"))
+
+    def _late(self, reason: str) -> Reply:
+        return self._asker.unanswered(reason, self._named)
 
     def _start_poll(self) -> None:
         call = self._asker.ask(self._named, self._named.driver.get_status, self._ref)

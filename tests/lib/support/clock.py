@@ -17,6 +17,8 @@ class FakeClock:
         self._elapsed = 0.0
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self.busy: Callable[[], object] = lambda: False
+        """Whether real work is under way, during which `drive` and `step` must not move time."""
 
     def now(self) -> datetime:
         return self._now
@@ -68,11 +70,29 @@ class FakeClock:
         while not condition():
             if loop.time() > deadline:
                 raise AssertionError("the condition did not come true in time")
-            await asyncio.sleep(0.01)
-            ahead = self.next_wake_seconds
-            if not condition() and ahead is not None:
-                await self.advance(ahead)
+            await self.settle()
+            if not condition():
+                await self.step()
         return self._elapsed - began
+
+    async def settle(self) -> None:
+        """Give real work (threads, databases) the time to do what is to do now."""
+        await asyncio.sleep(0.005)
+        while not await self._is_idle():
+            await asyncio.sleep(0.002)
+
+    async def step(self) -> None:
+        """Move to the next wake-up, unless something is under way."""
+        if await self._is_idle() and (ahead := self.next_wake_seconds) is not None:
+            await self.advance(ahead)
+
+    async def _is_idle(self) -> bool:
+        # Between two calls of one chain of work there are a few steps of the loop.
+        for _ in range(10):
+            if self.busy():
+                return False
+            await asyncio.sleep(0)
+        return True
 
     def _forget_cancelled(self) -> None:
         while self._sleepers and self._sleepers[0][2].done():

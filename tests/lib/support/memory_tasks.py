@@ -1,9 +1,8 @@
-"""`TaskRepository` in plain Python: the rules of the contract without a database, and faults on demand."""
+"""`TaskRepository` in plain Python: the rules of the contract without a database."""
 
 import asyncio
 import itertools
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -37,8 +36,7 @@ class _Lease:
 
 
 class MemoryTasks:
-    """``faults[method]`` holds what to raise (an exception) or await (a coroutine function) before a call
-    of that method, one entry a call; None lets it pass."""
+    """A reference for the domain's tests; what is durable is tested on the real stores."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -49,19 +47,6 @@ class MemoryTasks:
         self.notify_at: dict[str, datetime] = {}
         self.answers: dict[tuple[str, str], AnswerRecord] = {}
         self.alive: dict[str, datetime] = {}
-        self.faults: dict[str, list[Any]] = defaultdict(list)
-        self.calls: dict[str, int] = defaultdict(int)
-        self.applied: list[Sequence[TaskUpdate]] = []
-
-    async def _enter(self, method: str) -> None:
-        self.calls[method] += 1
-        await asyncio.sleep(0)
-        script = self.faults[method]
-        fault = script.pop(0) if script else None
-        if isinstance(fault, BaseException):
-            raise fault
-        if fault is not None:
-            await fault()
 
     def _lease(self, seconds: float) -> _Lease:
         return _Lease(next(self._tokens), self._clock.now() + timedelta(seconds=seconds))
@@ -71,7 +56,7 @@ class MemoryTasks:
         return lease is not None and lease.token == token and lease.until > self._clock.now()
 
     async def create_intent(self, task: NewTask) -> str:
-        await self._enter("create_intent")
+        await asyncio.sleep(0)
         now = self._clock.now()
         self.rows[task.task_id] = TaskRecord(
             task_id=task.task_id,
@@ -103,7 +88,7 @@ class MemoryTasks:
         attention: AttentionKind | None = None,
         attention_fingerprint: str | None = None,
     ) -> bool:
-        await self._enter("record_handle")
+        await asyncio.sleep(0)
         if not self._holds(self.leases, task_id, token) or not self._is_intent(task_id):
             return False
         self._set_remote(task_id, remote_id)
@@ -115,7 +100,7 @@ class MemoryTasks:
     async def fail_intent(
         self, task_id: str, token: str | None, *, error: str, error_code: str, remote_id: str | None = None
     ) -> bool:
-        await self._enter("fail_intent")
+        await asyncio.sleep(0)
         if not self._is_intent(task_id):
             return False
         if token is not None and not self._holds(self.leases, task_id, token):
@@ -126,14 +111,14 @@ class MemoryTasks:
         return True
 
     async def discard_intent(self, task_id: str, token: str) -> bool:
-        await self._enter("discard_intent")
+        await asyncio.sleep(0)
         if not self._is_intent(task_id):
             return False
         del self.rows[task_id], self.leases[task_id]
         return True
 
     async def expire_intents(self) -> int:
-        await self._enter("expire_intents")
+        await asyncio.sleep(0)
         now = self._clock.now()
         lapsed = [t for t in self.rows if self._is_intent(t) and self.leases[t].until <= now]
         for task_id in lapsed:
@@ -141,11 +126,11 @@ class MemoryTasks:
         return len(lapsed)
 
     async def get(self, task_id: str) -> TaskRecord | None:
-        await self._enter("get")
+        await asyncio.sleep(0)
         return self.rows.get(task_id)
 
     async def list(self, filter: TaskFilter) -> Page[TaskRecord]:  # noqa: A002
-        await self._enter("list")
+        await asyncio.sleep(0)
         rows = [
             row
             for row in reversed(self.rows.values())
@@ -159,7 +144,7 @@ class MemoryTasks:
     async def claim(
         self, owner: str, *, limit: int, lease_seconds: float, drivers: Sequence[str] | None = None
     ) -> Sequence[ClaimedTask]:
-        await self._enter("claim")
+        await asyncio.sleep(0)
         now = self._clock.now()
         due = sorted(
             (at, task_id) for task_id, at in self._due().items() if at <= now and self._may(owner, task_id)
@@ -176,8 +161,7 @@ class MemoryTasks:
         return claims
 
     async def apply(self, updates: Sequence[TaskUpdate]) -> frozenset[str]:
-        await self._enter("apply")
-        self.applied.append(updates)
+        await asyncio.sleep(0)
         landed = set()
         for update in updates:
             row = self.rows.get(update.task_id)
@@ -193,14 +177,14 @@ class MemoryTasks:
         return frozenset(landed)
 
     async def release(self, claims: Mapping[str, str]) -> frozenset[str]:
-        await self._enter("release")
+        await asyncio.sleep(0)
         held = {task_id for task_id, token in claims.items() if self._holds(self.leases, task_id, token)}
         for task_id in held:
             del self.leases[task_id]
         return frozenset(held)
 
     async def request_cancel(self, task_id: str) -> TaskRecord | None:
-        await self._enter("request_cancel")
+        await asyncio.sleep(0)
         row = self.rows.get(task_id)
         if row is not None and not row.status.terminal and row.cancel_requested_at is None:
             now = self._clock.now()
@@ -210,7 +194,7 @@ class MemoryTasks:
     async def record_answer(
         self, task_id: str, answer_id: str, *, response_json: str
     ) -> tuple[AnswerRecord, bool]:
-        await self._enter("record_answer")
+        await asyncio.sleep(0)
         if (known := self.answers.get((task_id, answer_id))) is not None:
             return known, False
         if (row := self.rows.get(task_id)) is None:
@@ -230,7 +214,7 @@ class MemoryTasks:
     async def finish_answer(
         self, task_id: str, answer_id: str, *, state: AnswerState, error: str | None = None
     ) -> bool:
-        await self._enter("finish_answer")
+        await asyncio.sleep(0)
         answer = self.answers[task_id, answer_id]
         if answer.state != "recorded":
             return False
@@ -240,11 +224,11 @@ class MemoryTasks:
         return True
 
     async def heartbeat(self, owner: str, lease_seconds: float) -> None:
-        await self._enter("heartbeat")
+        await asyncio.sleep(0)
         self.alive[owner] = self._clock.now() + timedelta(seconds=lease_seconds)
 
     async def next_due_at(self) -> datetime | None:
-        await self._enter("next_due_at")
+        await asyncio.sleep(0)
         moments = list(self._due().values())
         moments += [lease.until for task_id, lease in self.leases.items() if self._is_intent(task_id)]
         return min(moments, default=None)
@@ -252,7 +236,7 @@ class MemoryTasks:
     async def claim_notifications(
         self, owner: str, *, limit: int, lease_seconds: float
     ) -> Sequence[ClaimedNotification]:
-        await self._enter("claim_notifications")
+        await asyncio.sleep(0)
         now = self._clock.now()
         claims: list[Any] = []
         for task_id, at in sorted(self.notify_at.items(), key=lambda item: item[1]):
@@ -273,7 +257,7 @@ class MemoryTasks:
         return claims
 
     async def apply_notification(self, update: NotificationUpdate) -> bool:
-        await self._enter("apply_notification")
+        await asyncio.sleep(0)
         row = self.rows[update.task_id]
         if row.event_version != update.version or not self._holds(
             self.deliveries, update.task_id, update.token
@@ -294,13 +278,26 @@ class MemoryTasks:
         return True
 
     async def next_notification_at(self) -> datetime | None:
-        await self._enter("next_notification_at")
+        await asyncio.sleep(0)
         now = self._clock.now()
         moments = []
         for task_id, at in self.notify_at.items():
             lease = self.deliveries.get(task_id)
             moments.append(lease.until if lease is not None and lease.until > now else at)
         return min(moments, default=None)
+
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        await asyncio.sleep(0)
+        old = [
+            row.task_id
+            for row in self.rows.values()
+            if row.finished_at is not None
+            and row.finished_at < finished_before
+            and row.notification_status != "pending"
+        ][:limit]
+        for task_id in old:
+            del self.rows[task_id]
+        return len(old)
 
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
         for task_id in list(self.notify_at):

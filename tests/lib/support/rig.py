@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from moorage.clock import SystemClock
 from moorage.contract import (
     CallContext,
+    Clock,
     DeliveryOutcome,
     DeliveryState,
     Notification,
@@ -55,12 +57,15 @@ class FakeSink:
         return [notification.delivery_id for notification in self.seen]
 
 
+C = TypeVar("C", bound=Clock)
+
+
 @dataclass
-class Rig:
+class Replica(Generic[C]):
     """Everything of one replica. ``repository`` is what the parts use; wrap it to inject faults."""
 
     repository: TaskRepository
-    clock: FakeClock
+    clock: C
     driver: FakeDriver = field(default_factory=FakeDriver)
     settings: TaskSettings = field(default_factory=TaskSettings)
     sink: FakeSink = field(default_factory=FakeSink)
@@ -118,7 +123,7 @@ class Rig:
     async def until(
         self, task_id: str, condition: Callable[[TaskRecord], object], *, within: float = 10.0
     ) -> TaskRecord:
-        """Let time pass, from wake-up to wake-up, until the row is so."""
+        """Let time pass (a fake clock's from wake-up to wake-up) until the row is so."""
         seen: list[TaskRecord] = []
 
         async def look() -> bool:
@@ -130,12 +135,13 @@ class Rig:
         while not await look():
             if loop.time() > deadline:
                 raise AssertionError(f"the task did not get there in time; last seen: {seen[-1]}")
-            await asyncio.sleep(0.01)
+            if not isinstance(self.clock, FakeClock):
+                await asyncio.sleep(0.01)
+                continue
+            await self.clock.settle()
             if await look():
                 break
-            ahead = self.clock.next_wake_seconds
-            if ahead is not None:
-                await self.clock.advance(ahead)
+            await self.clock.step()
         return seen[-1]
 
     @asynccontextmanager
@@ -152,3 +158,7 @@ class Rig:
                 loop.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
             assert all(loop.cancelled() for loop in loops), "a loop ended in something else than its stop"
+
+
+Rig = Replica[FakeClock]
+LiveRig = Replica[SystemClock]

@@ -1,0 +1,56 @@
+"""The plugin: MCP servers as a tool source. Imports little; what costs time waits until it is built."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from moorage.contract import GatewayContext, LifecycleSpec, ToolCaller, ToolSource, ToolSourceSpec, hookimpl
+
+if TYPE_CHECKING:
+    from moorage_drivers.mcp.catalogue import McpCatalogue
+
+MOORAGE_API = ">=0.1"
+LIFECYCLE_PRECEDENCE = 100
+"""Low: sessions outlive what uses them, since life-cycles are left in reverse order."""
+
+
+def _catalogue(gateway: GatewayContext) -> "McpCatalogue":
+    """One per gateway, whichever of the two contributions is built first."""
+    from moorage_drivers.mcp.caller import McpToolCaller
+    from moorage_drivers.mcp.catalogue import McpCatalogue
+    from moorage_drivers.mcp.sessions import Limits, Sessions
+
+    if gateway.has(McpCatalogue):
+        return gateway.service(McpCatalogue)
+    catalogue = McpCatalogue(gateway)
+    sessions = Sessions(gateway.home, gateway.clock, Limits.of(gateway))
+    caller = McpToolCaller(gateway, sessions, catalogue.hidden)
+    catalogue.attach(sessions, caller)
+    gateway.provide(McpCatalogue, catalogue)
+    gateway.provide(ToolCaller, caller)
+    return catalogue
+
+
+def _build(gateway: GatewayContext) -> ToolSource:
+    return _catalogue(gateway)
+
+
+@asynccontextmanager
+async def _open(gateway: GatewayContext) -> AsyncIterator[None]:
+    catalogue = _catalogue(gateway)
+    catalogue.caller.freeze()
+    async with catalogue.sessions.running():
+        try:
+            yield
+        finally:
+            await catalogue.reset()
+
+
+@hookimpl
+def moorage_tool_sources() -> Sequence[ToolSourceSpec]:
+    return (ToolSourceSpec("mcp", _build),)
+
+
+@hookimpl
+def moorage_lifecycle() -> Sequence[LifecycleSpec]:
+    return (LifecycleSpec("mcp", LIFECYCLE_PRECEDENCE, _open),)
