@@ -14,7 +14,6 @@ from moorage.contract import (
     Notification,
     Principal,
     RunContext,
-    RunStatus,
     TaskStatus,
 )
 from moorage_drivers.assistants.direct import ACKNOWLEDGED, DirectAssistant
@@ -53,7 +52,9 @@ async def messages_of(service: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.req("NOTE-2", "NOTE-6")
 async def test_a_delivery_is_one_run_of_the_owner_with_one_marked_message(rig: Any) -> None:
-    rig.store.keys.roles["alice"] = frozenset({"user", "admin"})
+    await rig.store.keys.create(
+        name="k", user_id="alice", roles=frozenset({"user", "admin"}), key_hash="0" * 64
+    )
     tools = FixedTools()
     service = await rig.service(tools)
     await service.threads.create(ALICE, thread_id="t1")
@@ -85,10 +86,10 @@ async def test_a_delivery_is_one_run_of_the_owner_with_one_marked_message(rig: A
 async def test_a_thread_that_is_gone_or_somebody_elses_is_never_created_or_used(rig: Any) -> None:
     service = await rig.service()
     sink = ThreadSink(rig.context)
-    before = rig.store.dump()
+    before = rig.dump()
     assert (await sink.deliver(NOTE)).state is DeliveryState.GONE
     assert (await sink.deliver(replace(NOTE, thread_id=None))).state is DeliveryState.GONE
-    assert rig.store.dump() == before
+    assert rig.dump() == before
     await service.threads.create(BOB, thread_id="t1")
     assert (await sink.deliver(NOTE)).state is DeliveryState.GONE
     assert await service.list(BOB, "t1") == []
@@ -97,8 +98,7 @@ async def test_a_thread_that_is_gone_or_somebody_elses_is_never_created_or_used(
     assert (await settle(sink)).state is DeliveryState.DELIVERED
     await service.threads.delete(ALICE, "t1")
     assert (await sink.deliver(NOTE)).state is DeliveryState.GONE
-    assert rig.store.threads.rows == {}
-    assert rig.store.tasks.deleted == [("bob", "t1"), ("alice", "t1")]
+    assert await rig.store.threads.get("t1") is None
 
 
 @pytest.mark.req("NOTE-3")
@@ -204,6 +204,6 @@ async def test_a_run_that_was_cancelled_or_deleted_is_no_delivery(rig: Any) -> N
     sink = ThreadSink(rig.context)
     assert (await sink.deliver(NOTE)).state is DeliveryState.PENDING
     [run] = await service.list(ALICE, "t1")
-    await until(lambda: rig.store.runs.rows[run.run_id].status is RunStatus.RUNNING)
+    await until(lambda: service._executor.get(run.run_id).began)
     await service.cancel(ALICE, "t1", run.run_id, wait=True)
     assert (await sink.deliver(NOTE)).state is DeliveryState.FAILED
