@@ -56,3 +56,9 @@ async def rig(tmp_path: Path, store_url: str, store: Store) -> AsyncIterator[Gra
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(open_checkpoints(context))
         yield GraphRig(context, store, stack)
+
+
+@pytest.fixture
+def rig_context(tmp_path: Path) -> GatewayContext:
+    """A context without a store."""
+    return gateway_context_for(tmp_path, "memory://")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,6 +31,9 @@ class Steps(ScriptedAssistant):
         finally:
             self.inside.remove(run.run_id)
 
+    def is_inside(self, run_id: str) -> bool:
+        return self.inside == [run_id]
+
     def let(self, run_id: str) -> None:
         self.go.setdefault(run_id, asyncio.Event()).set()
 
@@ -49,7 +53,7 @@ async def stepped(make_service: Callable[..., Any], steps: Steps) -> RunService:
 async def test_enqueued_runs_take_their_turn_one_at_a_time(stepped: RunService, steps: Steps) -> None:
     runs = [await stepped.create(request(multitask_strategy="enqueue", input=n)) for n in range(4)]
     for run in runs:
-        await until(lambda run=run: steps.inside == [run.run_id])
+        await until(partial(steps.is_inside, run.run_id))
         steps.let(run.run_id)
     results = [await stepped.join(ALICE, "t1", run.run_id) for run in runs]
     assert {result.run.status for result in results} == {RunStatus.SUCCESS}

@@ -31,7 +31,7 @@ async def test_somebody_elses_thread_does_not_exist(service: RunService, store_u
     assert await threads.search(BOB) == []
     for if_exists in ("raise", "do_nothing"):
         with pytest.raises(Conflict):
-            await threads.create(BOB, thread_id="t1", if_exists=if_exists)  # type: ignore[arg-type]
+            await threads.create(BOB, thread_id="t1", if_exists=if_exists)
     assert dump(store_url) == before
 
 

@@ -22,7 +22,7 @@ from moorage.contract import (
     RunContext,
     ThreadState,
 )
-from moorage_drivers.assistants.checkpoints import Checkpoints
+from moorage_drivers.assistants.checkpoints import Checkpoints, discreet
 from moorage_drivers.assistants.encoding import to_json
 from moorage_drivers.assistants.streaming import events_of
 
@@ -50,7 +50,7 @@ class GraphAssistant(ABC):
         """The compiled graph for a run, or (None) one of the same shape for reading and writing states."""
 
     async def stream(self, run: RunContext, input: Any) -> AsyncIterator[AssistantEvent]:  # noqa: A002
-        graph = self.build(run, self._saver())
+        graph = self.build(run, discreet(self._saver(), run.redact))
         config = self.config(run)
         if run.internal:
             await _drop_earlier(graph, run.thread_id, input)

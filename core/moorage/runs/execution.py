@@ -102,7 +102,7 @@ class Executor:
         outcome: tuple[RunStatus, str | None] | None = None
         scrubber = Scrubber(execution.request.secrets, self._redactor)
         try:
-            outcome = await self._execute(execution)
+            outcome = await self._execute(execution, scrubber)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # the assistant's own doing, nobody asked for it
@@ -120,7 +120,7 @@ class Executor:
                 self._announce()
                 self._finished(execution.request)
 
-    async def _execute(self, execution: Execution) -> tuple[RunStatus, str | None] | None:
+    async def _execute(self, execution: Execution, scrubber: Scrubber) -> tuple[RunStatus, str | None] | None:
         run = execution.run
         await self._await_turn(run)
         if not await self._store.runs.transition(
@@ -129,13 +129,13 @@ class Executor:
             return None
         execution.began = True
         await self._journal.started(run)
-        context = await self._context(execution)
+        context = await self._context(execution, scrubber)
         async with aclosing(execution.named.assistant.stream(context, execution.request.input)) as events:  # type: ignore[type-var]
             async for event in events:
                 await self._pass_on(execution, event)
         return RunStatus.SUCCESS, None
 
-    async def _context(self, execution: Execution) -> RunContext:
+    async def _context(self, execution: Execution, scrubber: Scrubber) -> RunContext:
         run, request = execution.run, execution.request
         call = CallContext(
             principal=request.principal,
@@ -160,6 +160,7 @@ class Executor:
             interrupt_after=request.interrupt_after,
             stream_modes=request.stream_modes,
             stream_subgraphs=request.stream_subgraphs,
+            redact=scrubber.text,
         )
 
     async def _pass_on(self, execution: Execution, event: AssistantEvent) -> None:
