@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -25,6 +25,9 @@ from moorage.runs.secrets import Scrubber
 log = logging.getLogger(__name__)
 
 ACTIVE = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
+LEASE_SECONDS = 20.0
+HEARTBEAT_SECONDS = 2.0
+"""How often a process extends the leases of its runs, and learns what was ended elsewhere."""
 TURN_POLL_SECONDS = 0.5
 """How often a queued run looks for the end of a run that another process executes."""
 
@@ -37,6 +40,7 @@ class Execution:
     request: RunRequest = field(repr=False)
     named: NamedAssistant
     feed: RunFeed
+    before: Callable[[], Awaitable[None]] | None = None
     task: "asyncio.Task[None] | None" = None
     began: bool = False
     ending: bool = False
@@ -73,9 +77,19 @@ class Executor:
     def get(self, run_id: str) -> Execution | None:
         return self._executions.get(run_id)
 
-    def start(self, run: RunRecord, request: RunRequest, named: NamedAssistant) -> RunFeed:
-        """Execute in the background, when the delay is over and older runs of the thread have ended."""
-        execution = Execution(run, request, named, self._feeds.open(hide_run(run)))
+    def start(
+        self,
+        run: RunRecord,
+        request: RunRequest,
+        named: NamedAssistant,
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> RunFeed:
+        """Execute in the background, when the delay is over and older runs of the thread have ended.
+
+        ``before`` is awaited once after the delay, and may end older runs.
+        """
+        execution = Execution(run, request, named, self._feeds.open(hide_run(run)), before)
         execution.feed.publish("metadata", {"run_id": run.run_id, "attempt": 1})
         self._executions[run.run_id] = execution
         # A context of its own: a run that is launched from within another inherits nothing of it.
@@ -122,7 +136,7 @@ class Executor:
 
     async def _execute(self, execution: Execution, scrubber: Scrubber) -> tuple[RunStatus, str | None] | None:
         run = execution.run
-        await self._await_turn(run)
+        await self._await_turn(execution)
         if not await self._store.runs.transition(
             run.run_id, expected=frozenset({RunStatus.PENDING}), to=RunStatus.RUNNING
         ):
@@ -171,10 +185,13 @@ class Executor:
         execution.feed.publish(name, hide_stream(name, event.data), mode=event.mode)
         await self._journal.event(execution.run, event)
 
-    async def _await_turn(self, run: RunRecord) -> None:
+    async def _await_turn(self, execution: Execution) -> None:
+        run = execution.run
         due = run.created_at + timedelta(seconds=after_seconds(run))
         while (left := (due - self._clock.now()).total_seconds()) > 0:
             await self._clock.sleep(left)
+        if execution.before is not None:
+            await execution.before()
         while await self._is_blocked(run):
             await self._sleep_until_moved()
 
