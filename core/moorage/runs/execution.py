@@ -56,6 +56,7 @@ class Executor:
         store: Store,
         tools: ToolSource,
         clock: Clock,
+        replica_id: str,
         feeds: Feeds,
         journal: Journal,
         finished: Callable[[RunRequest], None],
@@ -65,6 +66,7 @@ class Executor:
         self._finished = finished
         self._tools = tools
         self._clock = clock
+        self._replica_id = replica_id
         self._feeds = feeds
         self._journal = journal
         self._redactor = redactor
@@ -137,10 +139,11 @@ class Executor:
     async def _execute(self, execution: Execution, scrubber: Scrubber) -> tuple[RunStatus, str | None] | None:
         run = execution.run
         await self._await_turn(execution)
-        if not await self._store.runs.transition(
-            run.run_id, expected=frozenset({RunStatus.PENDING}), to=RunStatus.RUNNING
-        ):
-            return None
+        while not await self._store.runs.begin(run.run_id, self._replica_id):
+            now = await self._store.runs.get(run.run_id)
+            if now is None or now.status is not RunStatus.PENDING or now.owner != self._replica_id:
+                return None  # ended meanwhile, or another process's by now
+            await self._sleep_until_moved()
         execution.began = True
         await self._journal.started(run)
         context = await self._context(execution, scrubber)
@@ -196,7 +199,7 @@ class Executor:
             await self._sleep_until_moved()
 
     async def _is_blocked(self, run: RunRecord) -> bool:
-        """Whether an older run of the thread is active, or still winds down here."""
+        """Whether an older run of the thread is active, or one still winds down here."""
         here = (
             other.run
             for other in self._executions.values()
@@ -255,8 +258,9 @@ def end_item(run: RunRecord) -> tuple[str, dict[str, str | None]]:
     """``end``, or ``error`` with what is known of the failure."""
     if run.status is RunStatus.SUCCESS:
         return "end", {"run_id": run.run_id, "status": run.status.value}
-    if run.status is RunStatus.PENDING:
-        return "error", {"error": "GatewayStopped", "message": "the gateway stops; the run is still queued"}
+    if not run.status.terminal:
+        message = "this process no longer executes the run; join it again to learn how it ends"
+        return "error", {"error": "RunElsewhere", "message": message}
     name, _, message = (run.error or "").partition(": ")
     if not message or not name.isidentifier():
         name, message = f"Run{run.status.value.capitalize()}", run.error or f"the run is {run.status.value}"

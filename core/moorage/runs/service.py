@@ -78,6 +78,7 @@ class RunService:
             store=store,
             tools=tools,
             clock=clock,
+            replica_id=replica_id,
             feeds=self._feeds,
             journal=self._journal,
             finished=self._clean_up,
