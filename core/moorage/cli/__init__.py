@@ -38,17 +38,27 @@ def _contributed(name: str) -> click.Command | None:
     for contribution in _host().cli_groups():
         if contribution.spec.name == name:
             loaded = contribution.spec.load()
-            if isinstance(loaded, click.Command):
-                return loaded
-            import typer.main
-
-            # typer brings its own copy of click, whose commands run inside ours
-            made: Any = typer.main.get_command(loaded)
-            return made  # type: ignore[no-any-return]
+            return loaded if isinstance(loaded, click.Command) else _foreign(name, loaded)
     if name in {"serve", "keys", "demo", "tasks", "db"}:
         wanted = "moorage-drivers" if name in ("tasks", "db") else "moorage-api"
         raise click.ClickException(f"{name!r} comes with {wanted}: pip install {wanted}")
     return None
+
+
+def _foreign(name: str, application: Any) -> click.Command:
+    """A typer application as one of our commands. Typer brings its own copy of click, whose exits ours does
+    not know, so the application parses its arguments and ends the process by itself."""
+
+    def run(arguments: tuple[str, ...]) -> None:
+        application(args=list(arguments), prog_name=f"moorage {name}")
+
+    return click.Command(
+        name,
+        callback=run,
+        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True},
+    )
 
 
 @click.group(cls=Commands)
