@@ -40,12 +40,25 @@ class GraphRig:
         """All that is stored, checkpoints included."""
         return dump(self.context.database_url, self.context.home)
 
+    async def another(self) -> "GraphRig":
+        """Another process on the same home and database."""
+        context = gateway_context_for(self.context.home, self.context.database_url, self.store)
+        await self._stack.enter_async_context(open_checkpoints(context))
+        return GraphRig(context, self.store, self._stack)
+
     async def service(
-        self, tools: ToolSource | None = None, assistants: dict[str, Any] | None = None, **options: Any
+        self,
+        tools: ToolSource | None = None,
+        assistants: dict[str, Any] | None = None,
+        *,
+        running: bool = True,
+        **options: Any,
     ) -> RunService:
         made = assistants or {"direct": DirectAssistant(self.context)}
         service = run_service(self.store, self.context.clock, made, tools=tools, **options)
         self.context.provide(RunLauncher, service)
+        if not running:
+            return service
         await self._stack.enter_async_context(service.running())
         return service
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.graph_tools import gateway_tool
-from support.runs import ALICE, BOB, FixedTools, ScriptedAssistant, request, until
+from support.runs import ALICE, BOB, FixedTools, ScriptedAssistant, kill, request, until
 
 from moorage.contract import (
     AttentionKind,
@@ -16,6 +16,8 @@ from moorage.contract import (
     RunContext,
     TaskStatus,
 )
+from moorage.runs import keeper
+from moorage.runs import service as service_module
 from moorage_drivers.assistants.direct import ACKNOWLEDGED, DirectAssistant
 from moorage_drivers.thread_sink.sink import ThreadSink
 
@@ -207,3 +209,46 @@ async def test_a_run_that_was_cancelled_or_deleted_is_no_delivery(rig: Any) -> N
     await until(lambda: service._executor.get(run.run_id).began)
     await service.cancel(ALICE, "t1", run.run_id, wait=True)
     assert (await sink.deliver(NOTE)).state is DeliveryState.FAILED
+
+
+@pytest.mark.req("NOTE-2", "TASK-19")
+@pytest.mark.parametrize("moment", ["mid-run", "after the run"])
+async def test_a_process_killed_between_launch_and_bookkeeping_never_shows_the_event_twice(
+    rig: Any, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (keeper, service_module):
+        monkeypatch.setattr(module, "LEASE_SECONDS", 0.5)
+    for name in ("HEARTBEAT_SECONDS", "TAKE_OVER_SECONDS"):
+        monkeypatch.setattr(keeper, name, 0.1)
+
+    class Stuck(DirectAssistant):
+        async def stream(self, run: RunContext, input: Any) -> Any:  # noqa: A002
+            async for event in super().stream(run, input):
+                yield event
+                if moment == "mid-run" and event.mode == "updates":
+                    await asyncio.Event().wait()
+
+    dying = await rig.service(assistants={"direct": Stuck(rig.context)}, replica="dying", running=False)
+    await dying.threads.create(ALICE, thread_id="t1")
+    assert (await ThreadSink(rig.context).deliver(NOTE)).state is DeliveryState.PENDING
+
+    async def shown() -> bool:
+        return any("task1" in str(message["content"]) for message in await messages_of(dying))
+
+    await until(shown)
+    if moment == "after the run":
+        [run] = await dying.list(ALICE, "t1")
+        await dying.join(ALICE, "t1", run.run_id)
+    await kill(dying)
+
+    other = await rig.another()
+    survivor = await other.service(replica="survivor")
+    sink = ThreadSink(other.context)
+    outcome = await settle(sink)
+    if moment == "mid-run":
+        assert outcome.state is DeliveryState.FAILED
+        outcome = await settle(sink, replace(NOTE, attempt=2, delivery_id="d-1-2"))
+    assert outcome.state is DeliveryState.DELIVERED
+    messages = await messages_of(survivor)
+    assert [m["type"] for m in messages] == ["human", "ai"]
+    assert len(await survivor.list(ALICE, "t1")) == (2 if moment == "mid-run" else 1)
