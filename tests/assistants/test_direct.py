@@ -272,3 +272,22 @@ async def test_a_library_that_quotes_the_runtime_quotes_no_secret(rig: Any) -> N
     messages = await answer(service, input=calls(("careless", {})), context={"secrets": {"k": SECRET}})
     assert "serializer warnings" in messages[-1]["content"]
     assert "s3cr3t" not in str(messages)
+
+
+@pytest.mark.req("TOOL-10", "BOUND-4")
+async def test_text_that_databases_refuse_does_not_end_a_run(rig: Any) -> None:
+    async def odd() -> str:
+        """Returns what JSON can carry and a database cannot."""
+        return "nul \x00 and half a pair \ud800 and a whole one \U0001f600"
+
+    service = await rig.service(FixedTools([gateway_tool(odd)]))
+    await service.threads.create(ALICE, thread_id="t1")
+    messages = await answer(service, input=calls(("odd", {})), metadata={"m\x00": "\ud800"})
+    assert "a whole one \U0001f600" in str(messages[-1]["content"])
+    again = await answer(service, input=text("x \x00 \ud800"))
+    assert again[-1]["type"] == "ai"
+    state = await service.threads.state(ALICE, "t1")
+    assert len(state.values["messages"]) == len(again)
+    run = await service.create(request(assistant_id="direct", input=calls(("odd", {}))))
+    items = [item async for item in service.stream(ALICE, "t1", run.run_id)]
+    assert items[-1].event == "end"

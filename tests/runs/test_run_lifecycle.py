@@ -247,6 +247,26 @@ async def test_cancelling_interrupts_and_a_second_time_changes_nothing(make_serv
     assert result.run.error == "the run was cancelled"
 
 
+@pytest.mark.req("RUN-5")
+async def test_a_run_that_is_ended_before_its_task_ran_still_ends_for_everybody(
+    service: RunService, store: Store, monkeypatch: pytest.MonkeyPatch, echo: ScriptedAssistant
+) -> None:
+    await service.threads.create(ALICE, thread_id="t1")
+    start = service._executor.start
+
+    def start_and_stop(run: Any, *args: Any, **options: Any) -> Any:
+        feed = start(run, *args, **options)
+        service._executor.cancel(run.run_id)
+        return feed
+
+    monkeypatch.setattr(service._executor, "start", start_and_stop)
+    run = await service.create(request())
+    await until(lambda: service._executor.get(run.run_id) is None)
+    await service.cancel(ALICE, "t1", run.run_id)
+    assert (await service.join(ALICE, "t1", run.run_id)).run.status is RunStatus.INTERRUPTED
+    assert echo.runs == []
+
+
 @pytest.mark.req("PLUG-7")
 async def test_an_assistant_that_cancels_itself_fails_its_run_and_nothing_else(make_service: Any) -> None:
     async def odd(_: RunContext) -> None:

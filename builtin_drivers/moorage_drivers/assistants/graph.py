@@ -1,5 +1,6 @@
 """An assistant that is a LangGraph graph: runs, states and history (RUN-5, RUN-6)."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
@@ -63,14 +64,15 @@ class GraphAssistant(ABC):
         configurable = {**run.config.get("configurable", {}), "thread_id": run.thread_id}
         if run.checkpoint_id is not None:
             configurable["checkpoint_id"] = run.checkpoint_id
+        metadata = {
+            **run.config.get("metadata", {}),
+            **run.metadata,
+            "run_id": run.run_id,
+            "assistant_id": run.call.assistant_id,
+        }
         config = RunnableConfig(
-            configurable=configurable,
-            metadata={
-                **run.config.get("metadata", {}),
-                **run.metadata,
-                "run_id": run.run_id,
-                "assistant_id": run.call.assistant_id,
-            },
+            configurable=_storable(configurable),
+            metadata=_storable(metadata),
             recursion_limit=run.recursion_limit,
             tags=list(run.config.get("tags", ())),
         )
@@ -121,6 +123,18 @@ def native_tools(run: RunContext | None) -> list[BaseTool]:
     if run is None:
         return []
     return [tool.native for tool in run.tools if isinstance(tool.native, BaseTool)]
+
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def _storable(value: Any) -> Any:
+    """Both go into checkpoints as JSON columns, and databases refuse NUL and lone surrogates there."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _runtime_context(run: RunContext) -> dict[str, Any]:

@@ -42,6 +42,9 @@ class Execution:
     feed: RunFeed
     before: Callable[[], Awaitable[None]] | None = None
     task: "asyncio.Task[None] | None" = None
+    started: bool = False
+    doomed: bool = False
+    """Cancelled before its task had a chance to run: a task that is cancelled then never runs at all."""
     began: bool = False
     ending: bool = False
     """The outcome is being recorded: nobody may interfere."""
@@ -105,7 +108,9 @@ class Executor:
         execution = self._executions.get(run_id)
         if execution is None or execution.task is None:
             return None
-        if not execution.ending:
+        if not execution.started:
+            execution.doomed = True
+        elif not execution.ending:
             execution.task.cancel()
         return execution.task
 
@@ -117,8 +122,10 @@ class Executor:
     async def _lead(self, execution: Execution) -> None:
         outcome: tuple[RunStatus, str | None] | None = None
         scrubber = Scrubber(execution.request.secrets, self._redactor)
+        execution.started = True
         try:
-            outcome = await self._execute(execution, scrubber)
+            if not execution.doomed:
+                outcome = await self._execute(execution, scrubber)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # the assistant's own doing, nobody asked for it
