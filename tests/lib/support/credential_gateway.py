@@ -96,7 +96,7 @@ async def credential_gateway(
             for section in plugin.moorage_config_sections()
         ],
         on_secret=registry.register,
-        on_warning=lambda fault: warnings.append(fault.message),
+        on_warning=lambda fault: warnings.append(f"{fault.where}: {fault.message}"),
     )
     made = GatewayContext(
         home=home,

@@ -5,6 +5,7 @@ beside MCP: GET ``/seen`` answers all records, PUT ``/refuse`` takes a JSON list
 that are answered with 401 from then on, PUT ``/redirect`` a URL that every POST is sent to.
 """
 
+import contextlib
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -77,14 +78,21 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(payload)
 
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # a client that leaves early is no news
+            super().handle()
+
     def log_message(self, *_: Any) -> None:
         pass
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # a crowd may come at once
+
+
 def main() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.request_queue_size = 128
+    server = Server(("127.0.0.1", 0), Handler)
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
     server.serve_forever()
 
