@@ -6,6 +6,7 @@ import logging
 import os
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,13 @@ def starts(log: Path) -> list[tuple[int, int]]:
     return [(int(pid), int(group)) for pid, group in found]
 
 
+def _is_gone(group: int) -> bool:
+    return not group_members(group)
+
+
 async def nothing_left(log: Path) -> None:
     for _, group in starts(log):
-        await until(lambda group=group: not group_members(group), "the process group is gone")
+        await until(partial(_is_gone, group), "the process group is gone")
 
 
 @pytest.mark.req("STDIO-5", "TOOL-2", "TOOL-8")
@@ -253,9 +258,11 @@ async def test_stubborn_groups_are_reaped_in_parallel(tmp_path: Path, log: Path,
     for line in log.read_text().splitlines():
         if line.startswith("grandchild"):
             pid = int(line.split()[1])
-            await until(
-                lambda pid=pid: not os.path.exists(f"/proc/{pid}") or "Z" in _state(pid), "it is gone"
-            )
+            await until(partial(_has_ended, pid), "it is gone")
+
+
+def _has_ended(pid: int) -> bool:
+    return not os.path.exists(f"/proc/{pid}") or "Z" in _state(pid)
 
 
 def _state(pid: int) -> str:

@@ -12,7 +12,7 @@ from support.clock import FakeClock
 from support.stored_tasks import COMPLETED, Tasks
 from typer.testing import CliRunner, Result
 
-import moorage.settings
+import moorage.settings_load
 from moorage.clock import SystemClock
 from moorage.contract import AttentionKind, Store, TaskOutcome, TaskStatus
 from moorage.settings import Settings
@@ -29,7 +29,7 @@ def settings_url(store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def settings(**_: Any) -> Settings:
         return Settings(home=tmp_path, database_url=store_url)
 
-    monkeypatch.setattr(moorage.settings, "load_settings", settings, raising=False)
+    monkeypatch.setattr(moorage.settings_load, "load_settings", settings, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     return store_url
 
@@ -164,7 +164,7 @@ def test_commands_name_the_remedy_where_nothing_was_migrated(
 ) -> None:
     path = tmp_path / "fresh" / "moorage.db"
     fresh = Settings(home=tmp_path, database_url=f"sqlite:///{path}")
-    monkeypatch.setattr(moorage.settings, "load_settings", lambda **_: fresh, raising=False)
+    monkeypatch.setattr(moorage.settings_load, "load_settings", lambda **_: fresh, raising=False)
 
     refused = run("list")
     assert refused.exit_code == 1

@@ -126,3 +126,15 @@ async def test_a_restart_of_the_database_costs_no_signal_for_good(
         heard.clear()
         await Tasks(one.tasks, clock).track("t1")
         await eventually(lambda: TASKS in heard)
+
+
+@pytest.mark.req("TASK-11", "TASK-19")
+async def test_what_a_closing_replica_told_last_is_heard(postgres: PostgresServer, clock: FakeClock) -> None:
+    url = postgres.create()
+    heard: list[StoreSignal] = []
+    async with open_store(url, clock, False) as two, two.watch(heard.append):
+        async with open_store(url, clock, False) as one:
+            await listening(url, heard)
+            await one.tasks.heartbeat("replica-1", 0)
+        await eventually(lambda: TASKS in heard)
+    postgres.drop(url)

@@ -26,6 +26,7 @@ Heard = Callable[[StoreSignal], None]
 _CHANNEL = "moorage"
 _GATHERING_SECONDS = 0.01
 _MOST_THREADS = 100
+_FAREWELL_SECONDS = 2.0
 _RECONNECT_SECONDS = 2.0
 _KINDS: tuple[SignalKind, ...] = ("tasks", "notifications", "events")
 
@@ -77,6 +78,7 @@ class PostgresSignals(LocalSignals):
         self._sending: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
         self._watchers = 0
+        self._closed = False
 
     def tell(self, kind: SignalKind, thread_id: str | None = None) -> None:
         super().tell(kind, thread_id)
@@ -96,15 +98,19 @@ class PostgresSignals(LocalSignals):
                     await self._stop_listening()
 
     async def aclose(self) -> None:
+        await asyncio.sleep(0)  # for what was told just now
+        self._closed = True
         await self._stop_listening()
         if self._sending is not None:
             # What was told last is sent still: a replica that says farewell gives its leases back.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._sending, timeout=2)
+                await asyncio.wait_for(self._sending, timeout=_FAREWELL_SECONDS)
 
     # --- sending
 
     def _gather(self, kind: SignalKind, thread_id: str | None) -> None:
+        if self._closed:
+            return
         self._kinds.add(kind)
         if thread_id is not None:
             self._threads.add(thread_id)
@@ -112,19 +118,27 @@ class PostgresSignals(LocalSignals):
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
-        await asyncio.sleep(_GATHERING_SECONDS)
+        try:
+            while self._kinds:
+                await asyncio.sleep(_GATHERING_SECONDS)
+                await self._notify(self._message())
+        except Exception as error:
+            _log.debug("a signal to the other replicas was not sent: %s", type(error).__name__)
+        finally:
+            self._sending = None
+
+    def _message(self) -> str:
         threads = sorted(self._threads) if len(self._threads) <= _MOST_THREADS else None
         message = json.dumps({"from": self._me, "kinds": sorted(self._kinds), "threads": threads})
         self._kinds.clear()
         self._threads.clear()
-        self._sending = None
-        try:
-            async with self._engine.connect() as connection:
-                await connection.execute(
-                    text("SELECT pg_notify(:channel, :message)"), {"channel": _CHANNEL, "message": message}
-                )
-        except Exception as error:
-            _log.debug("a signal to the other replicas was not sent: %s", type(error).__name__)
+        return message
+
+    async def _notify(self, message: str) -> None:
+        async with self._engine.connect() as connection:
+            await connection.execute(
+                text("SELECT pg_notify(:channel, :message)"), {"channel": _CHANNEL, "message": message}
+            )
 
     # --- listening
 

@@ -14,6 +14,7 @@
     ├── CredentialDenied         an interceptor refused the call, nothing was sent (CRED-4, 5)
     ├── LaunchRefused            a launch validator refused a server (LAUNCH)
     ├── AdmissionRejected        a run validator refused a run, nothing exists (RUN-2)
+    ├── InvalidUpdate            an assistant cannot take a state update
     ├── AuthenticationFailed     credentials were given and are wrong
     ├── InvalidAnswer            an answer to a task does not fit what was asked (TASK-16)
     ├── NotFound                 no such thing, or it belongs to somebody else
@@ -99,6 +100,10 @@ class LaunchRefused(MoorageError):
 
 class AdmissionRejected(MoorageError):
     """A run validator refused the run; nothing was created (RUN-2). Answered with status 422."""
+
+
+class InvalidUpdate(MoorageError):
+    """An assistant cannot take a state update; never quotes the values. Answered with status 422."""
 
 
 class AuthenticationFailed(MoorageError):

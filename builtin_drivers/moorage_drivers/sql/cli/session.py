@@ -31,7 +31,7 @@ def command_group(about: str) -> typer.Typer:
 
 def database_url() -> str:
     """The database of the settings in force here."""
-    from moorage.settings import load_settings
+    from moorage.settings_load import load_settings
 
     return load_settings(env=os.environ, cwd=Path.cwd()).database_url
 
