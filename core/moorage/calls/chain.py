@@ -26,6 +26,18 @@ class BuiltInterceptor:
     plugin: str
 
 
+def refusing(spec: InterceptorSpec, plugin: str) -> BuiltInterceptor:
+    """Stands in for an interceptor that could not be built: its calls are denied, not sent without it."""
+
+    async def refuses(call: ToolCall, follow: Next) -> ToolResult:
+        raise CredentialDenied(
+            f"interceptor {spec.name!r} of plugin {plugin!r} could not be built when the gateway started; "
+            f"the {call.phase} call to server {call.server.name!r} is denied (see `moorage plugins`)"
+        )
+
+    return BuiltInterceptor(spec, refuses, plugin)
+
+
 class InterceptorChain:
     """Runs calls through the interceptors that concern them, lowest precedence first (`InterceptorRunner`).
 
