@@ -173,7 +173,17 @@ class _Passage:
         headers = self._checked(changed.headers, given.headers)
         if self._built.spec.retries:
             arguments = private_copy(arguments)  # a second try must not see what the first one's chain did
-        return replace(given, headers=headers, arguments=arguments)
+        return ToolCall(
+            given.server,
+            given.tool,
+            arguments,
+            headers,
+            given.phase,
+            given.principal,
+            given.secrets,
+            given.thread_id,
+            given.run_id,
+        )
 
     def _checked(self, headers: object, given: Headers) -> Headers:
         if type(headers) is not Headers:
