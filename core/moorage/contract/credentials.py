@@ -74,11 +74,38 @@ class Headers(Mapping[str, str]):
     def __repr__(self) -> str:
         return f"Headers({', '.join(self)})"
 
+    def copy(self) -> "Headers":
+        """The same headers, not checked again."""
+        made = Headers.__new__(Headers)
+        made._items = dict(self._items)
+        return made
+
+    def rechecked(self, trusted: "Headers", *, source: str) -> "Headers":
+        """A copy in ``trusted``'s spelling, for headers that came back from somebody who was given a copy.
+
+        What is not ``trusted``'s own pair is checked as if it were new. Raises `CredentialDenied` as
+        `check_header` does, and where a name is there twice or the object was tampered with.
+        """
+        made = Headers.__new__(Headers)
+        made._items = {}
+        for key, pair in self._items.items():
+            known = trusted._items.get(key)
+            if pair is not known:
+                if type(key) is not str or type(pair) is not tuple or len(pair) != 2:
+                    raise CredentialDenied(f"{source}: handed on headers that were tampered with")
+                name, value = check_header(*pair, source=source)
+                folded = name.lower()
+                known = trusted._items.get(folded)
+                if folded != key or folded in made._items:
+                    raise CredentialDenied(f"{source}: header {name!r} is given in two spellings")
+                pair = (known[0] if known else name, value)
+            made._items[key] = pair
+        return made
+
     def replacing(self, name: str, value: str, *, source: str) -> "Headers":
         """A copy with one header set; the one way to write a header."""
         name, value = check_header(name, value, source=source)
-        made = Headers()
-        made._items = dict(self._items)
+        made = self.copy()
         kept = self._items.get(name.lower())
         made._items[name.lower()] = (kept[0] if kept else name, value)
         return made
