@@ -193,9 +193,9 @@ class McpCatalogue:
         shape = shape_of(name, tool, durable=binding is not None)
         metadata = self._metadata(server, tool)
         native = (
-            durable_tool(self._gateway, server.name, shape, binding, metadata)
+            durable_tool(self._gateway, self.sessions, server.name, shape, binding, metadata)
             if binding is not None
-            else ordinary_tool(self.caller, server.name, shape, tool, metadata)
+            else ordinary_tool(self.caller, self.sessions, server.name, shape, tool, metadata)
         )
         return GatewayTool(
             name=name,

@@ -136,7 +136,9 @@ async def gateway(
     drivers: Callable[[GatewayContext], Mapping[str, TaskDriver]] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Opened as the host would open it; on exit no process of its servers may be left."""
+    """Opened as the host would open it; on exit no process and no task of it may be left."""
+    asyncio.get_running_loop().set_debug(True)
+    tasks: set[asyncio.Task[Any] | None] = {*asyncio.all_tasks()}
     made = Gateway(home, *servers, settings=settings)
     if drivers is not None:
         made.context.provide(TaskDriverRegistry, Drivers(**drivers(made.context)))
@@ -147,6 +149,8 @@ async def gateway(
     async with lifecycle.open(made.context):
         yield made
     await until(lambda: not (descendants() - before), "all server processes are gone")
+    tasks |= {asyncio.current_task()}  # a fixture ends in another task than it began in
+    await until(lambda: all(task.done() for task in asyncio.all_tasks() - tasks), "no task is left", 2.0)
 
 
 def descendants() -> set[int]:
