@@ -41,6 +41,8 @@ class TaskSettings:
     degraded_after_errors: int = _number(3, low=1, high=1_000)
     result_limit_bytes: int = _number(65_536, low=1_024, high=16_777_216)
     preview_characters: int = _number(2_000, low=1, high=65_536)
+    retention_days: float | None = _number(None, low=0.001, high=36_500)
+    """Finished tasks are deleted after this long; never, where it is not set."""
     sink: str = "thread"
     """The sink whose outcome decides a notification's status."""
 

@@ -1,6 +1,7 @@
 """``moorage demo``."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,9 @@ def demo(
     """
     console = Console(stderr=as_json, highlight=False)
     step = 0
+    if folder is not None and not Path(folder).is_dir():
+        console.print(f"The demo failed: there is no such folder: {folder}", markup=False)
+        raise typer.Exit(1)
 
     def tell(text: str) -> None:
         nonlocal step

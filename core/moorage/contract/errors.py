@@ -14,7 +14,9 @@
     ├── CredentialDenied         an interceptor refused the call, nothing was sent (CRED-4, 5)
     ├── LaunchRefused            a launch validator refused a server (LAUNCH)
     ├── AdmissionRejected        a run validator refused a run, nothing exists (RUN-2)
+    ├── InvalidUpdate            an assistant cannot take a state update
     ├── AuthenticationFailed     credentials were given and are wrong
+    ├── InvalidAnswer            an answer to a task does not fit what was asked (TASK-16)
     ├── NotFound                 no such thing, or it belongs to somebody else
     ├── Conflict                 the request contradicts the present state
     │   ├── RemoteTaskConflict     another task already owns the remote handle (TASK-5)
@@ -100,8 +102,16 @@ class AdmissionRejected(MoorageError):
     """A run validator refused the run; nothing was created (RUN-2). Answered with status 422."""
 
 
+class InvalidUpdate(MoorageError):
+    """An assistant cannot take a state update; never quotes the values. Answered with status 422."""
+
+
 class AuthenticationFailed(MoorageError):
     """The caller gave credentials and they are wrong."""
+
+
+class InvalidAnswer(MoorageError):
+    """An answer to an ``input_required`` task does not fit what was asked, or is too large (TASK-16)."""
 
 
 class NotFound(MoorageError):

@@ -103,6 +103,8 @@ class RunContext:
     internal: bool = False
     """Started by the gateway itself (a notification), by no body's word (RUN-9)."""
     metadata: Mapping[str, Any] = field(default_factory=empty)
+    context: Mapping[str, Any] = field(default_factory=empty)
+    """The caller's own context, without secrets and without what claims an identity (RUN-9)."""
     config: Mapping[str, Any] = field(default_factory=empty)
     recursion_limit: int = 25
     checkpoint_id: str | None = None
@@ -161,7 +163,7 @@ class Assistant(Protocol):
     async def update_state(
         self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
     ) -> ThreadState:
-        """Write a state update outside a run."""
+        """Write a state update outside a run; raises `InvalidUpdate` for one that does not fit."""
         ...
 
     async def delete_thread(self, thread_id: str) -> None:

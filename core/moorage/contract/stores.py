@@ -5,7 +5,7 @@ value says whether it landed. Opaque JSON is kept as text and survives NUL and l
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
@@ -65,6 +65,8 @@ class TaskRecord:
     notification_attempt: int = 0
     notification_failure_count: int = 0
     notification_error: str | None = None
+    holder: str | None = None
+    """The replica whose session the remote work lives in, where it lives in one (TASK-19)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ class NewTask:
     driver: str
     binding: Mapping[str, Any]
     lease_seconds: float
+    holder: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +170,23 @@ class NotificationUpdate:
     next_at: datetime | None = None
 
 
+AnswerState = Literal["recorded", "sent", "failed", "unknown"]
+"""``recorded``: about to be sent, or its sender died; ``failed``: certainly not taken; ``unknown``: it may
+have been taken. None of them is ever sent again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRecord:
+    """One answer to an ``input_required`` task (TASK-16)."""
+
+    task_id: str
+    answer_id: str
+    state: AnswerState
+    response: Any = field(repr=False)
+    error: str | None = None
+    created_at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
     """Narrows a listing; None means any."""
@@ -240,8 +260,14 @@ class TaskRepository(Protocol):
     ) -> Sequence[ClaimedTask]:
         """Lease up to ``limit`` tracked tasks whose poll or cancel is due, the longest due first (TASK-6).
 
-        ``drivers`` narrows to these drivers' tasks. Skips rows under a live lease.
+        ``drivers`` narrows to these drivers' tasks. Skips rows under a live lease, and rows whose holder is
+        another replica with a live heartbeat; a held row's claimer becomes its holder (TASK-19).
         """
+        ...
+
+    async def heartbeat(self, owner: str, lease_seconds: float) -> None:
+        """Say that the replica lives, for ``lease_seconds`` from now (TASK-19); 0 says farewell, and what
+        it held is free for the others at once."""
         ...
 
     async def apply(self, updates: Sequence[TaskUpdate]) -> frozenset[str]:
@@ -256,6 +282,23 @@ class TaskRepository(Protocol):
     async def request_cancel(self, task_id: str) -> TaskRecord | None:
         """Record the request once and make the cancel due now (TASK-17); returns the row as it is after
         that, unchanged where terminal or already requested; None where there is none."""
+        ...
+
+    async def record_answer(
+        self, task_id: str, answer_id: str, *, response_json: str
+    ) -> tuple[AnswerRecord, bool]:
+        """Commit an answer before it is sent (TASK-16): the row, and whether it was made now.
+
+        A known ``(task_id, answer_id)`` returns the existing row, untouched. Raises `NotFound` where there
+        is no such task and `Conflict` where it is not ``input_required``.
+        """
+        ...
+
+    async def finish_answer(
+        self, task_id: str, answer_id: str, *, state: AnswerState, error: str | None = None
+    ) -> bool:
+        """Write what became of a ``recorded`` answer and make the task's poll due now; False where the
+        answer is not ``recorded`` any more."""
         ...
 
     async def next_due_at(self) -> datetime | None:
@@ -273,6 +316,11 @@ class TaskRepository(Protocol):
         ...
 
     async def next_notification_at(self) -> datetime | None: ...
+
+    async def purge(self, *, finished_before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` tasks that finished before then and have no notification pending, with
+        their answers; returns how many."""
+        ...
 
     async def delete_thread(self, user_id: str, thread_id: str) -> None:
         """The thread is gone: its undelivered notifications are dead-lettered; tasks stay."""
@@ -460,6 +508,26 @@ class MemoRepository(Protocol):
 
     async def put(self, name: str, value: Any) -> None: ...
 
+    async def swap(self, name: str, expected: Any, value: Any) -> bool:
+        """Put ``value`` only where the present one equals ``expected`` (None: there is none), atomically.
+
+        One conditional statement; returns whether it landed. Replicas that share a database settle by it
+        who renews a token (CRED-3).
+        """
+        ...
+
+
+SignalKind = Literal["tasks", "notifications", "events"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSignal:
+    """A hint that another look is worth it: a poll, cancel or lease may be due earlier than expected, a
+    notification may be pending, or events were appended to ``thread_id`` (None: to any)."""
+
+    kind: SignalKind
+    thread_id: str | None = None
+
 
 class Store(Protocol):
     """An open store."""
@@ -485,6 +553,15 @@ class Store(Protocol):
     async def ping(self) -> None:
         """Raises `StoreUnavailable`."""
         ...
+
+    def watch(self, heard: Callable[[StoreSignal], None]) -> AbstractAsyncContextManager[None]:
+        """While entered, ``heard`` is called for what this process changes, and for what other replicas on
+        the database change where it can tell (TASK-19). It must be quick and may be called from any thread.
+
+        A hint, never a promise: a signal may come late, twice or not at all. Who waits for one also looks
+        once in a while.
+        """
+        return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,11 +92,14 @@ class TaskBinding:
     """How one agent-visible tool is bound to a driver.
 
     ``data`` is the driver's own, JSON-compatible, stored with the task and handed back in `TaskRef`.
+    ``sticky``: the remote work lives in a session that only the submitting replica holds (stdio), so that
+    replica polls it for as long as its heartbeat lasts (TASK-19).
     """
 
     driver: str
     task_name: str
     data: Mapping[str, Any] = field(default_factory=empty)
+    sticky: bool = False
 
 
 @dataclass(frozen=True, slots=True)

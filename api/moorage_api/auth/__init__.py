@@ -1,0 +1,1 @@
+"""Who calls: API keys, authenticators and roles (API-2)."""

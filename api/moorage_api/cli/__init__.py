@@ -1,0 +1,1 @@
+"""``moorage serve`` and ``moorage keys``."""

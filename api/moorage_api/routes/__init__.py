@@ -1,0 +1,23 @@
+"""Route handlers, one module per domain."""
+
+from litestar.types import ControllerRouterHandler
+
+from moorage_api.routes import absent, assistants, operations, runs, stateless, tasks, threads
+from moorage_api.routes.health import healthz, readyz
+from moorage_api.routes.metrics import metrics
+
+
+def all_routes() -> list[ControllerRouterHandler]:
+    """Every route of the application but ``/schema``."""
+    return [
+        healthz,
+        readyz,
+        metrics,
+        assistants.router,
+        threads.router,
+        runs.router,
+        stateless.router,
+        tasks.router,
+        operations.router,
+        *absent.absent_routes(),
+    ]

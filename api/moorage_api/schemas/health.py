@@ -1,0 +1,9 @@
+"""Health."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class Health(Struct):
+    status: Annotated[str, Meta(examples=["ok"])]

@@ -1,0 +1,53 @@
+"""What operators see: plugins, servers, tools (API-5)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+
+class PluginReport(Struct, kw_only=True):
+    name: Annotated[str, Meta(examples=["ordinary"])]
+    state: Annotated[str, Meta(examples=["loaded"])]
+    distribution: str | None = None
+    version: str | None = None
+    entry_point: str | None = None
+    hooks: Sequence[str] = ()
+    error: str | None = None
+
+
+class PluginList(Struct):
+    items: Sequence[PluginReport]
+
+
+class ServerReport(Struct, kw_only=True):
+    name: str
+    transport: str
+    enabled: bool
+    state: Literal["unknown", "ready", "failed", "refused", "disabled"]
+    tool_count: int = 0
+    error: str | None = None
+    warnings: Sequence[str] = ()
+    checked_at: datetime | None = None
+
+
+class ServerList(Struct):
+    items: Sequence[ServerReport]
+
+
+class Tool(Struct, kw_only=True):
+    name: Annotated[str, Meta(examples=["jobs_hash_folder"])]
+    raw_name: str
+    server: str
+    description: str
+    input_schema: Mapping[str, Any]
+    durable: bool
+
+
+class ToolList(Struct):
+    items: Sequence[Tool]
+
+
+class CacheReset(Struct):
+    status: Annotated[str, Meta(examples=["reset"])]

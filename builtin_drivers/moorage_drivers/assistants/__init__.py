@@ -1,0 +1,1 @@
+"""The built-in assistants, as LangGraph graphs (RUN-6)."""

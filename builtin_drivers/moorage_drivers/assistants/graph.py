@@ -1,0 +1,182 @@
+"""An assistant that is a LangGraph graph: runs, states and history (RUN-5, RUN-6)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import InvalidUpdateError
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, StateSnapshot
+
+from moorage.contract import (
+    AssistantEvent,
+    CallContext,
+    GatewayContext,
+    InvalidUpdate,
+    NotFound,
+    RunContext,
+    ThreadState,
+)
+from moorage_drivers.assistants.checkpoints import Checkpoints
+from moorage_drivers.assistants.encoding import to_json
+from moorage_drivers.assistants.streaming import events_of
+
+
+class GraphContext(TypedDict, total=False):
+    """The runtime context of a graph. ``moorage`` and ``secrets`` are the gateway's own word (RUN-9); they
+    travel here since whatever is in the config ends up in checkpoints and streams (RUN-1)."""
+
+    moorage: CallContext
+    secrets: Mapping[str, Any]
+    internal: bool
+
+
+Graph = CompiledStateGraph[Any, Any, Any, Any]
+
+
+class GraphAssistant(ABC):
+    """The `Assistant` protocol on a graph whose state has ``messages``."""
+
+    def __init__(self, context: GatewayContext) -> None:
+        self._context = context
+
+    @abstractmethod
+    def build(self, run: RunContext | None, saver: BaseCheckpointSaver[str]) -> Graph:
+        """The compiled graph for a run, or (None) one of the same shape for reading and writing states."""
+
+    async def stream(self, run: RunContext, input: Any) -> AsyncIterator[AssistantEvent]:  # noqa: A002
+        graph = self.build(run, self._saver())
+        config = self.config(run)
+        if run.internal:
+            await _drop_earlier(graph, config, input)
+        fed = Command(**run.command) if run.command else input
+        async for event in events_of(graph, run, fed, config=config, context=_runtime_context(run)):
+            yield event
+
+    def config(self, run: RunContext) -> RunnableConfig:
+        """The config of one run. Nothing of it is secret: it reaches checkpoints and streams."""
+        configurable = {**run.config.get("configurable", {}), "thread_id": run.thread_id}
+        if run.checkpoint_id is not None:
+            configurable["checkpoint_id"] = run.checkpoint_id
+        config = RunnableConfig(
+            configurable=configurable,
+            metadata={
+                **run.config.get("metadata", {}),
+                **run.metadata,
+                "run_id": run.run_id,
+                "assistant_id": run.call.assistant_id,
+            },
+            recursion_limit=run.recursion_limit,
+            tags=list(run.config.get("tags", ())),
+        )
+        if "run_name" in run.config:
+            config["run_name"] = run.config["run_name"]
+        return config
+
+    async def state(self, thread_id: str, *, checkpoint_id: str | None = None) -> ThreadState | None:
+        snapshot = await self._graph().aget_state(_at(thread_id, checkpoint_id))
+        return None if snapshot.created_at is None else _state(snapshot)
+
+    async def history(
+        self, thread_id: str, *, limit: int = 10, before: str | None = None
+    ) -> AsyncIterator[ThreadState]:
+        graph = self._graph()
+        start = _at(thread_id, before) if before is not None else None
+        async for snapshot in graph.aget_state_history(_at(thread_id), limit=limit, before=start):
+            yield _state(snapshot)
+
+    async def update_state(
+        self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
+    ) -> ThreadState:
+        if checkpoint_id is not None and await self.state(thread_id, checkpoint_id=checkpoint_id) is None:
+            raise NotFound(f"thread {thread_id!r} has no such checkpoint")
+        graph = self._graph()
+        try:
+            written = await graph.aupdate_state(_at(thread_id, checkpoint_id), values, as_node=as_node)
+        except (InvalidUpdateError, ValueError, TypeError, NotImplementedError) as error:
+            # LangGraph's own text quotes the values.
+            raise InvalidUpdate(
+                "the assistant cannot take this update: values must be an object of its state's keys with "
+                "well-formed messages, and as_node one of its nodes"
+            ) from error
+        return _state(await graph.aget_state(written))
+
+    async def delete_thread(self, thread_id: str) -> None:
+        await self._saver().adelete_thread(thread_id)
+
+    def _graph(self) -> Graph:
+        return self.build(None, self._saver())
+
+    def _saver(self) -> BaseCheckpointSaver[str]:
+        return self._context.service(Checkpoints).saver
+
+
+def native_tools(run: RunContext | None) -> list[BaseTool]:
+    """The run's tools that are LangChain's."""
+    if run is None:
+        return []
+    return [tool.native for tool in run.tools if isinstance(tool.native, BaseTool)]
+
+
+def _runtime_context(run: RunContext) -> dict[str, Any]:
+    own: dict[str, Any] = {"moorage": run.call, "secrets": run.call.secrets, "internal": run.internal}
+    return {**run.context, **own}
+
+
+def _at(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
+    configurable = {"thread_id": thread_id, "checkpoint_ns": ""}
+    if checkpoint_id is not None:
+        configurable["checkpoint_id"] = checkpoint_id
+    return RunnableConfig(configurable=configurable)
+
+
+async def _drop_earlier(graph: Graph, config: RunnableConfig, input: Any) -> None:  # noqa: A002
+    """Take out what an earlier attempt at the same notification left, so that its message is shown once
+    and as the newest (NOTE-2)."""
+    ids = {message.get("id") for message in _messages(input) if isinstance(message, Mapping)} - {None}
+    if not ids:
+        return
+    snapshot = await graph.aget_state(config)
+    present: Sequence[BaseMessage] = snapshot.values.get("messages", ())
+    old = [RemoveMessage(id=message.id) for message in present if message.id and message.id in ids]
+    if old:
+        await graph.aupdate_state(config, {"messages": old}, as_node="__start__")
+
+
+def _messages(input: Any) -> Sequence[Any]:  # noqa: A002
+    messages = input.get("messages", ()) if isinstance(input, Mapping) else ()
+    return messages if isinstance(messages, list | tuple) else [messages]
+
+
+def _state(snapshot: StateSnapshot) -> ThreadState:
+    configurable = snapshot.config.get("configurable", {})
+    parent = (snapshot.parent_config or {}).get("configurable", {})
+    return ThreadState(
+        values=to_json(snapshot.values),
+        next=tuple(snapshot.next),
+        checkpoint_id=configurable.get("checkpoint_id"),
+        parent_checkpoint_id=parent.get("checkpoint_id"),
+        checkpoint_ns=configurable.get("checkpoint_ns", ""),
+        metadata=to_json(snapshot.metadata or {}),
+        created_at=datetime.fromisoformat(snapshot.created_at) if snapshot.created_at else None,
+        tasks=tuple(_task(task) for task in snapshot.tasks),
+        interrupts=tuple(to_json(interrupt) for interrupt in snapshot.interrupts),
+    )
+
+
+def _task(task: Any) -> Mapping[str, Any]:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "path": to_json(task.path),
+        "error": str(task.error) if task.error else None,
+        "interrupts": to_json(task.interrupts),
+        "checkpoint": None,
+        "state": None,
+        "result": to_json(task.result),
+    }

@@ -1,0 +1,1 @@
+"""Delivers tasks' attention events as runs on the task's thread (NOTE-2)."""

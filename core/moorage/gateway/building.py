@@ -1,0 +1,57 @@
+"""Building contributions, so that one that fails costs only itself (PLUG-7)."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from moorage.contract import ConfigError, GatewayContext
+from moorage.host import Contribution, PluginHost
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Built(Generic[T]):
+    """An object that a plugin built, with its name and the plugin's."""
+
+    name: str
+    plugin: str
+    object: T
+
+
+@dataclass
+class Builder:
+    """Calls ``build`` of contributions and remembers which failed."""
+
+    host: PluginHost
+    context: GatewayContext
+    strict: bool
+    failed: dict[str, str] = field(default_factory=dict)
+    """Contribution name → why it could not be built."""
+
+    def all(self, contributions: Iterable[Contribution[Any]]) -> list[Built[Any]]:
+        """Build each; a failure is reported and left out, or ends the start in strict mode (PLUG-4)."""
+        return [built for one in contributions if (built := self._one(one, one.spec.build)) is not None]
+
+    def _one(
+        self, contribution: Contribution[Any], build: Callable[[GatewayContext], Any]
+    ) -> Built[Any] | None:
+        name, plugin = contribution.spec.name, contribution.plugin
+        try:
+            made = build(self.context)
+            if made is None:
+                raise TypeError("build returned None")
+        except ConfigError:
+            raise
+        except Exception as error:
+            reason = f"{name!r} could not be built: {type(error).__name__}: {error}"
+            if self.strict:
+                raise ConfigError(reason, where=f"plugin {plugin!r}") from error
+            self.failed[name] = reason
+            self.host.record_failure(plugin, reason)
+            log.warning("plugin %r: %s", plugin, reason)
+            return None
+        return Built(name, plugin, made)

@@ -1,0 +1,50 @@
+"""All tool sources as one."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from moorage.contract import CallContext, GatewayTool, ServerState, ToolSource
+from moorage.gateway.building import Built
+from moorage.host import PluginHost
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class ToolSources(ToolSource):
+    """Asks every source at once; one that fails costs only its own tools (TOOL-2, PLUG-7)."""
+
+    def __init__(self, sources: Sequence[Built[ToolSource]], host: PluginHost) -> None:
+        self._sources = sources
+        self._host = host
+
+    async def tools(self, context: CallContext) -> Sequence[GatewayTool]:
+        found = await self._ask(lambda source: source.tools(context))
+        return [tool for tools in found for tool in tools]
+
+    async def servers(self, *, probe: bool = False) -> Sequence[ServerState]:
+        found = await self._ask(lambda source: source.servers(probe=probe))
+        return [state for states in found for state in states]
+
+    async def reset(self) -> None:
+        await self._ask(lambda source: source.reset())
+
+    async def close_thread(self, user_id: str, thread_id: str) -> None:
+        await self._ask(lambda source: source.close_thread(user_id, thread_id))
+
+    async def _ask(self, ask: Callable[[ToolSource], Awaitable[T]]) -> list[T]:
+        answers = await asyncio.gather(
+            *(ask(source.object) for source in self._sources), return_exceptions=True
+        )
+        good: list[T] = []
+        for source, answer in zip(self._sources, answers, strict=True):
+            if isinstance(answer, BaseException):
+                if not isinstance(answer, Exception):
+                    raise answer
+                self._host.record_failure(source.plugin, f"{type(answer).__name__}: {answer}")
+                log.warning("tool source %r failed", source.name, exc_info=answer)
+            else:
+                good.append(answer)
+        return good

@@ -1,0 +1,1 @@
+"""Runs and threads: admission, identity, execution, streams (RUN)."""

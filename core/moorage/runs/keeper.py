@@ -1,0 +1,111 @@
+"""Keeping runs truthful: leases, what other processes left behind, and the end of this one."""
+
+import asyncio
+import logging
+
+from moorage.contract.clock import Clock
+from moorage.contract.errors import MoorageError
+from moorage.contract.identity import Principal
+from moorage.contract.runs import RunStatus
+from moorage.contract.stores import RunRecord, Store
+from moorage.runs.directory import AssistantDirectory
+from moorage.runs.execution import ACTIVE, Executor
+from moorage.runs.journal import Journal
+from moorage.runs.records import had_secrets, restored
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 20.0
+HEARTBEAT_SECONDS = 2.0
+TAKE_OVER_SECONDS = 5.0
+
+PROCESS_GONE = "the process that executed this run is gone; a run that has begun is never repeated"
+SECRETS_GONE = (
+    "the process that accepted this run is gone, and with it the secrets of the request; "
+    "send the request again"
+)
+STOPPED = "the gateway was stopped while this run was going on; a run that has begun is never repeated"
+
+
+class Keeper:
+    """Extends the leases of this process's runs, and ends or starts those whose process is gone."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        replica_id: str,
+        executor: Executor,
+        directory: AssistantDirectory,
+        journal: Journal,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._replica_id = replica_id
+        self._executor = executor
+        self._directory = directory
+        self._journal = journal
+
+    async def keep(self) -> None:
+        """Loop until cancelled. A store that cannot be reached is tried again."""
+        next_look = self._clock.monotonic()
+        while True:
+            try:
+                await self.beat()
+                if self._clock.monotonic() >= next_look:
+                    await self.take_over()
+                    next_look = self._clock.monotonic() + TAKE_OVER_SECONDS
+            except Exception:
+                log.exception("keeping the leases of runs failed and is tried again")
+            await self._clock.sleep(HEARTBEAT_SECONDS)
+
+    async def beat(self) -> None:
+        """Extend leases; stop what was cancelled or taken over elsewhere."""
+        ids = [execution.run.run_id for execution in self._executor.all() if not execution.ending]
+        if not ids:
+            return
+        mine = await self._store.runs.heartbeat(self._replica_id, ids, LEASE_SECONDS)
+        await asyncio.gather(*(self._executor.stop(run_id) for run_id in ids if run_id not in mine))
+
+    async def take_over(self) -> None:
+        """Runs whose process is gone: one that has begun ends in an error; one that has not begun is
+        started here, unless its secrets are gone (RUN-1)."""
+        for run in await self._store.runs.take_over(self._replica_id, lease_seconds=LEASE_SECONDS):
+            if self._executor.get(run.run_id) is None:  # else our own, kept from its heartbeat for a while
+                await self._resolve(run)
+
+    async def _resolve(self, run: RunRecord) -> None:
+        if run.status is RunStatus.RUNNING:
+            await self._fail(run, PROCESS_GONE)
+        elif had_secrets(run):
+            await self._fail(run, SECRETS_GONE)
+        else:
+            try:
+                named = self._directory.usable(run.assistant_id)
+            except MoorageError as error:
+                await self._fail(run, str(error))
+                return
+            roles = await self._store.keys.roles_of(run.user_id)
+            self._executor.start(run, restored(run, Principal(run.user_id, roles)), named)
+
+    async def _fail(self, run: RunRecord, error: str) -> None:
+        log.warning("run %s of thread %s: %s", run.run_id, run.thread_id, error)
+        await self._journal.conclude(run.run_id, expected=ACTIVE, to=RunStatus.ERROR, error=error)
+
+    async def shut_down(self) -> None:
+        """End what this process executes, and give back what it has not begun."""
+        queued: list[str] = []
+        for execution in self._executor.all():
+            run_id = execution.run.run_id
+            if execution.ending:
+                pass
+            elif execution.began:
+                await self._journal.conclude(run_id, expected=ACTIVE, to=RunStatus.INTERRUPTED, error=STOPPED)
+            elif had_secrets(execution.run):
+                await self._fail(execution.run, SECRETS_GONE)
+            else:
+                queued.append(run_id)
+            await self._executor.stop(run_id)
+        if queued:
+            await self._store.runs.heartbeat(self._replica_id, queued, 0.0)

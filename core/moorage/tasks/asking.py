@@ -1,0 +1,68 @@
+"""Ask a driver about one task, whatever it does in answer (TASK-8, TASK-9, PLUG-7)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from moorage.contract.errors import NotSupported, PluginTimeout, ProtocolViolation
+from moorage.contract.stores import TaskOutcome
+from moorage.contract.tasks import TaskRef, TaskSnapshot
+from moorage.settings import TaskSettings
+from moorage.tasks.bounds import protocol_failure, to_outcome
+from moorage.tasks.calls import SelfCancelled
+from moorage.tasks.drivers import NamedDriver, checked_snapshot, contained, violation_text
+from moorage.tasks.text import bounded_error
+from moorage.tasks.timing import capped_hint
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a driver's call came to: an outcome (a permanent failure included), or an error to retry.
+
+    ``final``: repeating the call is pointless. ``hint_seconds`` is the remote's poll hint.
+    """
+
+    outcome: TaskOutcome | None = None
+    hint_seconds: float | None = None
+    error: str | None = None
+    final: bool = False
+
+    @property
+    def terminal(self) -> bool:
+        return self.outcome is not None and self.outcome.status.terminal
+
+
+class Asker:
+    """Turns a driver's calls into `Reply`; only a true cancellation and a process exit pass through."""
+
+    def __init__(self, settings: TaskSettings, redact: Redact) -> None:
+        self._settings = settings
+        self._redact = redact
+
+    async def ask(
+        self, named: NamedDriver, call: Callable[[TaskRef], Awaitable[TaskSnapshot]], ref: TaskRef
+    ) -> Reply:
+        try:
+            snapshot = checked_snapshot(await call(ref), named, ref.remote_id)
+            outcome = to_outcome(snapshot, self._settings)
+            return Reply(outcome=outcome, hint_seconds=capped_hint(snapshot.poll_after_seconds))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            return self.failed(SelfCancelled(), named, ref.server)
+        except BaseException as exc:
+            return self.failed(exc, named, ref.server)
+
+    def unanswered(self, reason: str, named: NamedDriver) -> Reply:
+        return Reply(error=self._redact(bounded_error(PluginTimeout(reason, plugin=named.plugin))))
+
+    def failed(self, exc: BaseException, named: NamedDriver, server: str) -> Reply:
+        if isinstance(exc, ProtocolViolation):
+            return Reply(outcome=protocol_failure(exc, self._redact(violation_text(exc, server))))
+        error = self._redact(bounded_error(contained(exc, named)))
+        return Reply(error=error, final=isinstance(exc, NotSupported))

@@ -1,0 +1,175 @@
+"""Several replicas, processes that die, and an orderly end (RUN-1, issue 7)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from support.clock import FakeClock
+from support.memory_runs import MemoryStore
+from support.runs import ALICE, ScriptedAssistant, request, run_service, until
+
+from moorage.contract import Principal, RunContext, RunStatus
+from moorage.runs.keeper import LEASE_SECONDS
+from moorage.runs.service import RunService
+
+
+async def hang(_: RunContext) -> None:
+    await asyncio.Event().wait()
+
+
+class Killed:
+    """A replica that vanishes: its tasks end without a word to the store."""
+
+    def __init__(self, service: RunService) -> None:
+        self.service = service
+
+    async def kill(self) -> None:
+        tasks = []
+        for execution in self.service._executor.all():
+            execution.ending = True
+            assert execution.task is not None
+            execution.task.cancel()
+            tasks.append(execution.task)
+
+        async def nothing(*_: Any) -> None:
+            raise ConnectionError("the process is dead")
+
+        self.service._journal.conclude = nothing  # type: ignore[method-assign, assignment]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+def fake_clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def fake_store(fake_clock: FakeClock) -> MemoryStore:
+    return MemoryStore(fake_clock)
+
+
+@pytest.mark.req("RUN-1", "RUN-5")
+async def test_runs_of_a_dead_replica_end_truthfully_or_are_started_by_another(
+    fake_clock: FakeClock, fake_store: MemoryStore
+) -> None:
+    fake_store.keys.roles["alice"] = frozenset({"user", "ops"})
+    dead = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(hang)}, replica="dead")
+    for thread in ("begun", "queued", "secret"):
+        await dead.threads.create(ALICE, thread_id=thread)
+    begun = await dead.create(request("begun"))
+    later: dict[str, Any] = {"after_seconds": 60}
+    queued = await dead.create(request("queued", input=7, context={"tone": "x"}, **later))
+    secret = await dead.create(request("secret", context={"secrets": {"k": "v" * 20}}, **later))
+    await until(lambda: fake_store.runs.rows[begun.run_id].status is RunStatus.RUNNING)
+    await Killed(dead).kill()
+
+    assistant = ScriptedAssistant()
+    alive = run_service(fake_store, fake_clock, {"echo": assistant}, replica="alive")
+    async with alive.running():
+        await fake_clock.drive(lambda: fake_store.runs.rows[secret.run_id].status is RunStatus.ERROR)
+        assert "secrets" in (fake_store.runs.rows[secret.run_id].error or "")
+        ended = fake_store.runs.rows[begun.run_id]
+        assert ended.status is RunStatus.ERROR
+        assert "never repeated" in (ended.error or "")
+        assert fake_store.threads.rows["begun"].status == "error"
+        assert assistant.runs == []
+        await fake_clock.drive(lambda: fake_store.runs.rows[queued.run_id].status is RunStatus.SUCCESS)
+        assert (fake_clock.now() - queued.created_at).total_seconds() >= 60
+        [run] = assistant.runs
+        assert run.context == {"tone": "x"}
+        assert run.call.principal == Principal("alice", frozenset({"user", "ops"}))
+        items = [i async for i in alive.stream(ALICE, "begun", begun.run_id, last_event_id="2")]
+        assert [item.event for item in items] == ["metadata", "gap", "error"]
+        assert items[1].data["missing_after"] == "2"
+        assert "never repeated" in str(items[-1].data)
+
+
+@pytest.mark.req("RUN-5")
+async def test_a_live_replicas_runs_are_left_alone(fake_clock: FakeClock, fake_store: MemoryStore) -> None:
+    go = asyncio.Event()
+
+    async def wait(_: RunContext) -> None:
+        await go.wait()
+
+    busy = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(wait)}, replica="busy")
+    other = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="other")
+    async with busy.running(), other.running():
+        await busy.threads.create(ALICE, thread_id="t1")
+        run = await busy.create(request())
+        await until(lambda: fake_store.runs.rows[run.run_id].status is RunStatus.RUNNING)
+        began = fake_clock.now()
+        await fake_clock.drive(lambda: (fake_clock.now() - began).total_seconds() > 4 * LEASE_SECONDS)
+        assert fake_store.runs.rows[run.run_id].status is RunStatus.RUNNING
+        joined = asyncio.create_task(other.join(ALICE, "t1", run.run_id))
+        go.set()
+        await fake_clock.drive(joined.done)
+        assert joined.result().run.status is RunStatus.SUCCESS
+
+
+@pytest.mark.req("RUN-5")
+async def test_a_cancel_on_another_replica_reaches_the_one_that_executes(
+    fake_clock: FakeClock, fake_store: MemoryStore
+) -> None:
+    ended = asyncio.Event()
+
+    async def wait(_: RunContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    busy = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(wait)}, replica="busy")
+    other = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="other")
+    async with busy.running(), other.running():
+        await busy.threads.create(ALICE, thread_id="t1")
+        run = await busy.create(request())
+        await until(lambda: fake_store.runs.rows[run.run_id].status is RunStatus.RUNNING)
+        assert (await other.cancel(ALICE, "t1", run.run_id)).status is RunStatus.INTERRUPTED
+        await fake_clock.drive(ended.is_set)
+        await until(lambda: busy._executor.get(run.run_id) is None)
+        assert fake_store.runs.rows[run.run_id].error == "the run was cancelled"
+
+
+@pytest.mark.req("RUN-1", "RUN-5")
+async def test_an_orderly_stop_says_so_and_gives_queued_runs_back(
+    fake_clock: FakeClock, fake_store: MemoryStore
+) -> None:
+    first = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(hang)}, replica="first")
+    async with first.running():
+        for thread in ("t1", "t2", "t3"):
+            await first.threads.create(ALICE, thread_id=thread)
+        begun = await first.create(request("t1"))
+        queued = await first.create(request("t2", after_seconds=5))
+        secret = await first.create(request("t3", after_seconds=5, context={"secrets": {"k": "v" * 20}}))
+        await until(lambda: fake_store.runs.rows[begun.run_id].status is RunStatus.RUNNING)
+        stream = first.stream(ALICE, "t1", begun.run_id)
+        assert (await anext(stream)).event == "metadata"
+    assert [item.event async for item in stream][-1] == "error"
+    assert fake_store.runs.rows[begun.run_id].status is RunStatus.INTERRUPTED
+    assert "stopped" in (fake_store.runs.rows[begun.run_id].error or "")
+    assert "secrets" in (fake_store.runs.rows[secret.run_id].error or "")
+    assert fake_store.runs.rows[queued.run_id].status is RunStatus.PENDING
+    second = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="second")
+    async with second.running():
+        gone = await fake_clock.drive(lambda: fake_store.runs.rows[queued.run_id].status is RunStatus.SUCCESS)
+    assert gone < LEASE_SECONDS
+
+
+@pytest.mark.req("RUN-5")
+async def test_a_store_that_fails_for_a_while_ends_no_loop(
+    fake_clock: FakeClock, fake_store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    take_over = fake_store.runs.take_over
+
+    async def flaky(*args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise ConnectionError("down")
+        return await take_over(*args, **options)
+
+    monkeypatch.setattr(fake_store.runs, "take_over", flaky)
+    service = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()})
+    async with service.running():
+        await fake_clock.drive(lambda: calls > 1)
