@@ -92,7 +92,8 @@ class Sessions:
     """All sessions of the gateway. They live on one event loop, the one that first used them (TOOL-6)."""
 
     def __init__(self, home: Path, clock: Clock, limits: Limits) -> None:
-        self._home = home
+        # Resolved, since a process in it says so of its own working directory.
+        self.home = home.resolve()
         self._clock = clock
         self._limits = limits
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -174,7 +175,7 @@ class Sessions:
             owner = Owner()
         elif owner.thread is not None:
             try:
-                thread_root(self._home, owner.user, owner.thread)
+                thread_root(self.home, owner.user, owner.thread)
             except UnsafeName as error:
                 raise ServerUnavailable(str(error), server=server.name, sent=False) from None
         key = SessionKey(server.name, owner.user, owner.thread, "discovery" if discovery else "")
@@ -229,7 +230,7 @@ class Sessions:
     @asynccontextmanager
     async def _stdio(self, server: ServerConfig, owner: Owner, quoting: Quoter) -> AsyncIterator[Connection]:
         if owner.thread is not None:
-            folder = await asyncio.to_thread(thread_workspace, self._home, owner.user, owner.thread)
+            folder = await asyncio.to_thread(thread_workspace, self.home, owner.user, owner.thread)
             async with stdio_connection(server, folder, quoting) as connection:
                 yield connection
             return
