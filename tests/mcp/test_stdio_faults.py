@@ -3,10 +3,8 @@
 import asyncio
 import json
 import logging
-import os
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +58,17 @@ def starts(log: Path) -> list[tuple[int, int]]:
     return [(int(pid), int(group)) for pid, group in found]
 
 
-def _is_gone(group: int) -> bool:
-    return not group_members(group)
+async def group_gone(group: int) -> None:
+    await until(lambda: not group_members(group), "the process group is gone")
+
+
+async def process_gone(pid: int) -> None:
+    await until(lambda: _state(pid) == "Z", "the process is gone")
 
 
 async def nothing_left(log: Path) -> None:
     for _, group in starts(log):
-        await until(partial(_is_gone, group), "the process group is gone")
+        await group_gone(group)
 
 
 @pytest.mark.req("STDIO-5", "TOOL-2", "TOOL-8")
@@ -257,12 +259,7 @@ async def test_stubborn_groups_are_reaped_in_parallel(tmp_path: Path, log: Path,
     await nothing_left(log)
     for line in log.read_text().splitlines():
         if line.startswith("grandchild"):
-            pid = int(line.split()[1])
-            await until(partial(_has_ended, pid), "it is gone")
-
-
-def _has_ended(pid: int) -> bool:
-    return not os.path.exists(f"/proc/{pid}") or "Z" in _state(pid)
+            await process_gone(int(line.split()[1]))
 
 
 def _state(pid: int) -> str:
@@ -314,7 +311,7 @@ async def test_the_least_recently_used_session_makes_room_and_a_busy_one_never(
 ) -> None:
     settings = {"plugins.mcp": {"stdio_sessions": 2}}
     async with gateway(tmp_path, hostile(log), settings=settings) as made:
-        pool = made.catalogue.sessions.stdio
+        pool = made.catalogue.sessions.pools.stdio
         await asyncio.gather(*(call(made, thread=f"t{n}") for n in range(6)))
         assert len(pool.keys()) <= 2
         busy = asyncio.create_task(call(made, "sleep", {"seconds": 2}, thread="busy"))
@@ -364,7 +361,7 @@ async def test_a_cancelled_caller_leaves_nothing(tmp_path: Path, log: Path, duri
         if during == "initialize":
             ((_, group),) = starts(log)
             await until(lambda: not group_members(group), "nobody waits for it, so it is stopped")
-            assert made.catalogue.sessions.stdio.keys() == frozenset()
+            assert made.catalogue.sessions.pools.stdio.keys() == frozenset()
 
 
 @pytest.mark.req("STDIO-6", "TOOL-7", "CONF-4")

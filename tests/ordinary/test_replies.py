@@ -1,6 +1,7 @@
 """Every kind of answer that a server may give, read strictly (ORD-3…5, cases C64, C65)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -207,6 +208,14 @@ def test_claims_by_exact_raw_names() -> None:
     assert claim.submit["a_submit"].task_name == "a"
     assert claim.hidden == {"a_status", "a_cancel"}
     assert claim.errors == ()
+
+
+@pytest.mark.req("TASK-19")
+@pytest.mark.parametrize(("transport", "sticky"), [("stdio", True), ("http", False), ("sse", False)])
+def test_only_work_over_stdio_stays_with_its_replica(transport: Any, sticky: bool) -> None:
+    of = replace(server(toolset("a")), transport=transport)
+    claim = driver({}).claim(of, ["a_submit", "a_status", "a_cancel"])
+    assert claim.submit["a_submit"].sticky is sticky
 
 
 @pytest.mark.req("ORD-1")

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
 from langchain_mcp_adapters.interceptors import MCPToolCallRequest
 from langchain_mcp_adapters.sessions import Connection as AdapterConnection
 from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
@@ -25,6 +25,7 @@ from moorage_drivers.mcp.caller import McpToolCaller, OnBehalf
 from moorage_drivers.mcp.listing import RawTool
 from moorage_drivers.mcp.naming import argument_aliases
 from moorage_drivers.mcp.results import OutputSchema, artifact_of, blocks_of, message_of
+from moorage_drivers.mcp.sessions import Sessions
 from moorage_drivers.mcp.text import neutral
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,12 @@ def shape_of(name: str, tool: RawTool, *, durable: bool) -> _Shape:
 
 
 def ordinary_tool(
-    caller: McpToolCaller, server: str, shape: _Shape, tool: RawTool, title: Mapping[str, Any]
+    caller: McpToolCaller,
+    sessions: Sessions,
+    server: str,
+    shape: _Shape,
+    tool: RawTool,
+    title: Mapping[str, Any],
 ) -> BaseTool:
     """Calls the raw tool through interceptors and pooled sessions."""
     schema = OutputSchema(tool.output_schema)
@@ -104,11 +110,16 @@ def ordinary_tool(
             return replace(result, content=(said, *result.content), is_error=True)
         return result
 
-    return _tool(server, shape, answer, title)
+    return _tool(sessions, server, shape, answer, title)
 
 
 def durable_tool(
-    gateway: GatewayContext, server: str, shape: _Shape, binding: TaskBinding, title: Mapping[str, Any]
+    gateway: GatewayContext,
+    sessions: Sessions,
+    server: str,
+    shape: _Shape,
+    binding: TaskBinding,
+    title: Mapping[str, Any],
 ) -> BaseTool:
     """Submits a durable task; an agent gets to know its local id, name and status (ORD-2)."""
 
@@ -125,7 +136,7 @@ def durable_tool(
         text = f"Started task {task.task_id} ({neutral(task.task_name, 255)}), status {task.status.value}."
         return ToolResult(content=({"type": "text", "text": text},), structured=facts)
 
-    return _tool(server, shape, answer, title)
+    return _tool(sessions, server, shape, answer, title)
 
 
 def failure(text: str) -> ToolResult:
@@ -133,10 +144,13 @@ def failure(text: str) -> ToolResult:
     return ToolResult(content=({"type": "text", "text": f"Error: {text}"},), is_error=True)
 
 
-def _tool(server: str, shape: _Shape, answer: Answer, title: Mapping[str, Any]) -> BaseTool:
+def _tool(
+    sessions: Sessions, server: str, shape: _Shape, answer: Answer, title: Mapping[str, Any]
+) -> BaseTool:
     async def bridge(request: MCPToolCallRequest, handler: object) -> Any:
         behalf = behalf_of(request.runtime)
-        result = await _answered(answer, behalf, shape.raw_arguments(request.args), shape.name)
+        arguments = shape.raw_arguments(request.args)
+        result = await sessions.at_home(lambda: _answered(answer, behalf, arguments, shape.name))
         if result.native is not None:
             return result.native
         call_id = getattr(request.runtime, "tool_call_id", None)
@@ -152,7 +166,20 @@ def _tool(server: str, shape: _Shape, answer: Answer, title: Mapping[str, Any]) 
         server_name=server,
     )
     tool.metadata = dict(title)
+    if isinstance(tool, StructuredTool):
+        tool.func = _synchronous(tool, sessions)
     return tool
+
+
+def _synchronous(tool: StructuredTool, sessions: Sessions) -> Callable[..., Any]:
+    """The same call for agents that run without an event loop (TOOL-6)."""
+    coroutine = tool.coroutine
+    assert coroutine is not None
+
+    def call_tool(runtime: Annotated[object | None, InjectedToolArg()] = None, **arguments: Any) -> Any:
+        return sessions.from_sync(lambda: coroutine(runtime=runtime, **arguments))
+
+    return call_tool
 
 
 async def _answered(answer: Answer, behalf: OnBehalf, arguments: Mapping[str, Any], name: str) -> ToolResult:

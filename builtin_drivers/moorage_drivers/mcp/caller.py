@@ -1,6 +1,7 @@
 """One call to a raw tool: interceptors, session, answer (TOOL-8, TOOL-9, TASK-23)."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +23,13 @@ from moorage.contract import (
     ToolResult,
 )
 from moorage.contract.empty import empty
+from moorage_drivers.mcp.changes import ChangeSummaries
 from moorage_drivers.mcp.listing import AnyResult, Listing, list_tools
+from moorage_drivers.mcp.paths import Translator
 from moorage_drivers.mcp.redaction import quoter
 from moorage_drivers.mcp.session import JsonRpcError
 from moorage_drivers.mcp.sessions import Owner, Sessions
+from moorage_drivers.mcp.workspace import thread_root
 
 BACKGROUND_PHASES: frozenset[CallPhase] = frozenset({"status", "cancel", "respond"})
 
@@ -59,10 +63,12 @@ class McpToolCaller:
         self,
         gateway: GatewayContext,
         sessions: Sessions,
+        changes: ChangeSummaries,
         hidden: Callable[[ServerConfig], frozenset[str]],
     ) -> None:
         self._gateway = gateway
         self._sessions = sessions
+        self._changes = changes
         self._hidden = hidden
         self._at_start: Mapping[str, ServerConfig] = {}
 
@@ -101,7 +107,27 @@ class McpToolCaller:
         async def terminal(final: ToolCall) -> ToolResult:
             return await self._send(server, final, behalf)
 
-        return await self._sessions.at_home(lambda: self._run(call, terminal))
+        async def whole() -> ToolResult:
+            started_ns = time.time_ns()
+            try:
+                result = await self._run(call, terminal)
+            finally:
+                self._changes.note(server, behalf.owner, behalf.run_id, started_ns)
+            return await self._with_virtual_paths(server, behalf.owner, phase, started_ns, result)
+
+        return await self._sessions.at_home(whole)
+
+    async def _with_virtual_paths(
+        self, server: ServerConfig, owner: Owner, phase: CallPhase, started_ns: int, result: ToolResult
+    ) -> ToolResult:
+        """What an agent gets names files as it can name them itself (STDIO-4)."""
+        if phase != "call" or server.transport != "stdio" or owner.thread is None:
+            return result
+        root = thread_root(self._sessions.home, owner.user, owner.thread)
+        translator = Translator(root, root / "workspace", started_ns)
+        if not translator.concerns(result):
+            return result
+        return await asyncio.to_thread(translator.result, result)
 
     async def discover(self, server: ServerConfig) -> Listing:
         """List a server's tools; bounded as a whole by its ``session_init_timeout`` (TOOL-8)."""

@@ -20,6 +20,7 @@ from moorage.contract import (
 from moorage.contract.routing import ROUTING_METADATA
 from moorage_drivers.mcp.bridge import durable_tool, ordinary_tool, shape_of
 from moorage_drivers.mcp.caller import McpToolCaller
+from moorage_drivers.mcp.changes import ChangeSummaries
 from moorage_drivers.mcp.claims import Claims, claims_of
 from moorage_drivers.mcp.listing import Listing, RawTool
 from moorage_drivers.mcp.naming import Names, visible_names
@@ -67,10 +68,11 @@ class McpCatalogue:
         self._snapshot: ExtensionsSnapshot | None = None
         self.sessions: Sessions
         self.caller: McpToolCaller
+        self.changes: ChangeSummaries
 
-    def attach(self, sessions: Sessions, caller: McpToolCaller) -> None:
+    def attach(self, sessions: Sessions, caller: McpToolCaller, changes: ChangeSummaries) -> None:
         """The caller asks this catalogue which tools are hidden, so each needs the other."""
-        self.sessions, self.caller = sessions, caller
+        self.sessions, self.caller, self.changes = sessions, caller, changes
 
     def hidden(self, server: ServerConfig) -> frozenset[str]:
         """Raw tools of the server that agents may not call, also where they name them exactly (ORD-2)."""
@@ -193,9 +195,9 @@ class McpCatalogue:
         shape = shape_of(name, tool, durable=binding is not None)
         metadata = self._metadata(server, tool)
         native = (
-            durable_tool(self._gateway, server.name, shape, binding, metadata)
+            durable_tool(self._gateway, self.sessions, server.name, shape, binding, metadata)
             if binding is not None
-            else ordinary_tool(self.caller, server.name, shape, tool, metadata)
+            else ordinary_tool(self.caller, self.sessions, server.name, shape, tool, metadata)
         )
         return GatewayTool(
             name=name,

@@ -4,10 +4,13 @@ The client library keeps a caller waiting where a reply is an HTTP error, junk, 
 client gets a transport of ours, which fails such a request at once and spares the session.
 """
 
+import base64
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+from urllib.request import getproxies, proxy_bypass
 
 import anyio
 import httpx
@@ -30,6 +33,36 @@ _JSON, _SSE = "application/json", "text/event-stream"
 _PER_HOP = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
+class Address:
+    """A server's URL in two forms: the real one, and one without secrets for the client library.
+
+    That library and httpx log the URLs that they are given, which may hold credentials (CRED-9).
+    """
+
+    def __init__(self, url: str) -> None:
+        self._real = httpx.URL(url)
+        self.shown = self._real.copy_with(userinfo=b"", query=None, fragment=None)
+
+    def complete(self, request: httpx.Request) -> httpx.Request:
+        """What goes on the wire: the secrets put back, on requests to this very address only.
+
+        A copy, since the client logs the request that it gave us."""
+        if request.url != self.shown or request.url == self._real:
+            return request
+        headers = request.headers.copy()
+        if self._real.userinfo and "authorization" not in headers:
+            login = base64.b64encode(unquote_to_bytes(self._real.userinfo)).decode()
+            headers["authorization"] = f"Basic {login}"
+        return httpx.Request(
+            request.method, self._real, headers=headers, stream=request.stream, extensions=request.extensions
+        )
+
+    def proxy(self) -> str | None:
+        """The proxy that the environment asks for, as for every other HTTP client."""
+        host = self._real.host
+        return None if proxy_bypass(host) else getproxies().get(self._real.scheme)
+
+
 class AnsweringTransport(httpx.AsyncBaseTransport):
     """Wraps a real transport; see the module.
 
@@ -37,9 +70,15 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(
-        self, inner: httpx.AsyncBaseTransport, connection: Connection, *, streamed: bool = False
+        self,
+        inner: httpx.AsyncBaseTransport,
+        connection: Connection,
+        address: "Address",
+        *,
+        streamed: bool = False,
     ) -> None:
         self._inner = inner
+        self._address = address
         self._connection = connection
         self._streamed = streamed
         self._scopes: dict[int, anyio.CancelScope] = {}
@@ -63,7 +102,7 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
             return await self._ask(request, request_id)
         if request.method == "GET":
             return await self._listen(request)
-        return await self._inner.handle_async_request(request)
+        return await self._inner.handle_async_request(self._address.complete(request))
 
     async def _ask(self, request: httpx.Request, request_id: int) -> httpx.Response:
         """A request, and its one answer."""
@@ -71,7 +110,7 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
         with anyio.CancelScope() as scope:
             self._scopes[request_id] = scope
             try:
-                response = await self._inner.handle_async_request(request)
+                response = await self._inner.handle_async_request(self._address.complete(request))
                 judged = await self._judge(response, request, request_id)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
                 fault = Fault("unreachable", _reason(error))
@@ -177,7 +216,7 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
     async def _notify(self, request: httpx.Request) -> httpx.Response:
         """A notification that fails must not end the session: nobody waits for it."""
         try:
-            response = await self._inner.handle_async_request(request)
+            response = await self._inner.handle_async_request(self._address.complete(request))
             await _read(response)
         except httpx.HTTPError:
             return httpx.Response(202)
@@ -187,9 +226,9 @@ class AnsweringTransport(httpx.AsyncBaseTransport):
         """The server's own stream, and the rest of an answer that was cut off."""
         request_id = self._resumable.get(request.headers.get("last-event-id", ""))
         if request_id is None:
-            return await self._inner.handle_async_request(request)
+            return await self._inner.handle_async_request(self._address.complete(request))
         try:
-            response = await self._inner.handle_async_request(request)
+            response = await self._inner.handle_async_request(self._address.complete(request))
         except httpx.HTTPError as error:
             if not self._may_resume(request_id):
                 self._fail(request_id, Fault("broken", _reason(error)))
@@ -300,10 +339,17 @@ def _said(body: bytes) -> str:
 
 
 def _client(
-    connection: Connection, headers: Mapping[str, str], context: "ssl.SSLContext", *, streamed: bool = False
+    connection: Connection,
+    address: Address,
+    headers: Mapping[str, str],
+    context: "ssl.SSLContext",
+    *,
+    streamed: bool = False,
 ) -> httpx.AsyncClient:
-    inner = httpx.AsyncHTTPTransport(verify=context, limits=httpx.Limits(max_connections=None))
-    transport = AnsweringTransport(inner, connection, streamed=streamed)
+    inner = httpx.AsyncHTTPTransport(
+        verify=context, limits=httpx.Limits(max_connections=None), proxy=address.proxy()
+    )
+    transport = AnsweringTransport(inner, connection, address, streamed=streamed)
     connection.abandon = transport.abandon
     return httpx.AsyncClient(
         transport=transport,
@@ -319,10 +365,10 @@ async def http_connection(
     server: ServerConfig, headers: Mapping[str, str], context: "ssl.SSLContext"
 ) -> AsyncIterator[Connection]:
     """Streamable HTTP, on a client (and so on connections) of its own (TOOL-5)."""
-    connection = Connection()
+    connection, address = Connection(), Address(server.url or "")
     async with (
-        _client(connection, headers, context) as client,
-        streamable_http_client(server.url or "", http_client=client) as (read, write, session_id),
+        _client(connection, address, headers, context) as client,
+        streamable_http_client(str(address.shown), http_client=client) as (read, write, session_id),
     ):
         connection.attach(read, write)
         connection.session_id = session_id
@@ -338,16 +384,16 @@ async def sse_connection(
     server: ServerConfig, headers: Mapping[str, str], context: "ssl.SSLContext"
 ) -> AsyncIterator[Connection]:
     """The older HTTP transport with its one event stream."""
-    connection = Connection()
+    connection, address = Connection(), Address(server.url or "")
 
     def factory(
         headers: dict[str, str] | None = None,
         timeout: httpx.Timeout | None = None,
         auth: httpx.Auth | None = None,
     ) -> httpx.AsyncClient:
-        return _client(connection, headers or {}, context, streamed=True)
+        return _client(connection, address, headers or {}, context, streamed=True)
 
-    async with sse_client(server.url or "", headers=dict(headers), httpx_client_factory=factory) as (
+    async with sse_client(str(address.shown), headers=dict(headers), httpx_client_factory=factory) as (
         read,
         write,
     ):

@@ -4,7 +4,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from moorage.contract import GatewayContext, LifecycleSpec, ToolCaller, ToolSource, ToolSourceSpec, hookimpl
+from moorage.contract import (
+    GatewayContext,
+    LifecycleSpec,
+    ThreadFiles,
+    ToolCaller,
+    ToolSource,
+    ToolSourceSpec,
+    hookimpl,
+)
 
 if TYPE_CHECKING:
     from moorage_drivers.mcp.catalogue import McpCatalogue
@@ -18,16 +26,19 @@ def _catalogue(gateway: GatewayContext) -> "McpCatalogue":
     """One per gateway, whichever of the two contributions is built first."""
     from moorage_drivers.mcp.caller import McpToolCaller
     from moorage_drivers.mcp.catalogue import McpCatalogue
+    from moorage_drivers.mcp.changes import ChangeSummaries
+    from moorage_drivers.mcp.files import HomeFiles
     from moorage_drivers.mcp.sessions import Limits, Sessions
 
     if gateway.has(McpCatalogue):
         return gateway.service(McpCatalogue)
     catalogue = McpCatalogue(gateway)
     sessions = Sessions(gateway.home, gateway.clock, Limits.of(gateway))
-    caller = McpToolCaller(gateway, sessions, catalogue.hidden)
-    catalogue.attach(sessions, caller)
+    changes = ChangeSummaries(gateway)
+    catalogue.attach(sessions, McpToolCaller(gateway, sessions, changes, catalogue.hidden), changes)
     gateway.provide(McpCatalogue, catalogue)
-    gateway.provide(ToolCaller, caller)
+    gateway.provide(ToolCaller, catalogue.caller)
+    gateway.provide(ThreadFiles, HomeFiles(gateway.home))
     return catalogue
 
 
@@ -44,6 +55,7 @@ async def _open(gateway: GatewayContext) -> AsyncIterator[None]:
             yield
         finally:
             await catalogue.reset()
+            await catalogue.changes.aclose()
 
 
 @hookimpl

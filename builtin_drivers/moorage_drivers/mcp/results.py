@@ -54,7 +54,7 @@ def artifact_of(result: ToolResult) -> Block | None:
         return None
     dumped = _dumped(result.structured)
     if len(dumped.encode()) > MAX_STRUCTURED_BYTES:
-        return {"structured_content": None, "truncated": True, "bytes": len(dumped.encode())}
+        return {"structured_content": {"moorage_truncated": True, "bytes": len(dumped.encode())}}
     return {"structured_content": json.loads(dumped)}
 
 
@@ -169,9 +169,10 @@ def _cut(block: Block, left: int) -> tuple[Block, int]:
 def _dumped(value: Any) -> str:
     """JSON, whatever the value; NaN and the like are no JSON and become null."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+        dumped = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:
-        return json.dumps(_finite(value), ensure_ascii=False, default=str)
+        dumped = json.dumps(_finite(value), ensure_ascii=False, default=str)
+    return storable(dumped.replace("\\u0000", "\\ufffd"))
 
 
 def _finite(value: Any) -> Any:

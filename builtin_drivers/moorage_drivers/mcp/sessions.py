@@ -1,12 +1,17 @@
 """Which session a call goes through, and the loop that all sessions live on."""
 
 import asyncio
+import contextvars
 import hashlib
+import logging
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import httpx
 
@@ -23,6 +28,9 @@ if TYPE_CHECKING:
     import ssl
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+LOOP_ANSWERS_SECONDS = 2.0
 
 DEFAULT_ROOM_WAIT_SECONDS = 60.0
 
@@ -50,6 +58,29 @@ class Limits:
         return cls(**{key: value for key, value in dict(own or {}).items() if key in cls.__slots__})
 
 
+class _Pools(NamedTuple):
+    stdio: SessionPool
+    http: SessionPool
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(pool.aclose() for pool in self))
+
+
+_apart: ContextVar[_Pools | None] = ContextVar("moorage_mcp_apart", default=None)
+"""The pools of a call that is made apart from the gateway's sessions (`Sessions.from_sync`)."""
+
+
+async def _coroutine(work: Callable[[], Awaitable[T]]) -> T:
+    return await work()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def _fingerprint(headers: Mapping[str, str]) -> str:
     digest = hashlib.sha256()
     for name, value in sorted((name.lower(), value) for name, value in headers.items()):
@@ -61,37 +92,62 @@ class Sessions:
     """All sessions of the gateway. They live on one event loop, the one that first used them (TOOL-6)."""
 
     def __init__(self, home: Path, clock: Clock, limits: Limits) -> None:
-        self._home = home
+        # Resolved, since a process in it says so of its own working directory.
+        self.home = home.resolve()
         self._clock = clock
         self._limits = limits
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tls: ssl.SSLContext | None = None
         self._stateful: set[tuple[str, str]] = set()
-        self._new_pools()
+        self._pools = self._new_pools()
 
-    def _new_pools(self) -> None:
-        idle = self._limits.idle_seconds
-        self.stdio = SessionPool(
-            self._clock, limit=self._limits.stdio_sessions, idle_seconds=idle, backoff=True
+    def _new_pools(self) -> "_Pools":
+        limits, idle = self._limits, self._limits.idle_seconds
+        return _Pools(
+            SessionPool(self._clock, limit=limits.stdio_sessions, idle_seconds=idle, backoff=True),
+            SessionPool(self._clock, limit=limits.http_sessions, idle_seconds=idle, backoff=False),
         )
-        self.http = SessionPool(
-            self._clock, limit=self._limits.http_sessions, idle_seconds=idle, backoff=False
-        )
+
+    @property
+    def pools(self) -> "_Pools":
+        """Those of the present call: the gateway's, unless it had to be made apart."""
+        return _apart.get() or self._pools
 
     async def at_home(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run it on the sessions' own loop, whichever loop this is called from."""
         here = asyncio.get_running_loop()
         if self._loop is None or self._loop.is_closed():
             if self._loop is not None:
-                self._new_pools()  # what lived on the closed loop is gone with it
+                self._pools = self._new_pools()  # what lived on the closed loop is gone with it
             self._loop = here
-        if self._loop is here:
+        if self._loop is here or _apart.get() is not None:
             return await work()
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_coroutine(work), self._loop))
 
-        async def there() -> T:
+    def from_sync(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run it for a synchronous caller, who may be what the sessions' loop is waiting for.
+
+        Where that loop does not answer, the call is made apart, with a session of its own that ends with
+        it: such a caller would otherwise wait for itself.
+        """
+        loop = self._loop
+        if loop is not None and loop.is_running() and loop is not _running_loop():
+            answered = threading.Event()
+            loop.call_soon_threadsafe(answered.set)
+            if answered.wait(LOOP_ANSWERS_SECONDS):
+                return asyncio.run_coroutine_threadsafe(_coroutine(work), loop).result()
+        logger.warning("a synchronous call blocks the gateway's event loop; it is made with its own session")
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="mcp-apart") as executor:
+            context = contextvars.copy_context()
+            return executor.submit(context.run, asyncio.run, self._alone(work)).result()
+
+    async def _alone(self, work: Callable[[], Awaitable[T]]) -> T:
+        pools = self._new_pools()
+        _apart.set(pools)
+        try:
             return await work()
-
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), self._loop))
+        finally:
+            await pools.aclose()
 
     @asynccontextmanager
     async def lease(
@@ -119,7 +175,7 @@ class Sessions:
             owner = Owner()
         elif owner.thread is not None:
             try:
-                thread_root(self._home, owner.user, owner.thread)
+                thread_root(self.home, owner.user, owner.thread)
             except UnsafeName as error:
                 raise ServerUnavailable(str(error), server=server.name, sent=False) from None
         key = SessionKey(server.name, owner.user, owner.thread, "discovery" if discovery else "")
@@ -129,11 +185,13 @@ class Sessions:
             return self._session(server, lambda: self._stdio(server, owner, quoting), quoting)
 
         try:
-            async with self.stdio.lease(key, signature, make, wait_seconds=_room_wait(server)) as session:
+            async with self.pools.stdio.lease(
+                key, signature, make, wait_seconds=_room_wait(server)
+            ) as session:
                 yield session
         finally:
             if discovery:
-                self.stdio.retire(lambda candidate, _: candidate == key)
+                self.pools.stdio.retire(lambda candidate, _: candidate == key)
 
     @asynccontextmanager
     async def _lease_http(
@@ -157,7 +215,7 @@ class Sessions:
         for key in (shared, own):
             if key is shared and not may_share and identity in self._stateful:
                 continue
-            async with self.http.lease(
+            async with self.pools.http.lease(
                 key, server.launch_signature, make, wait_seconds=_room_wait(server)
             ) as session:
                 if session.stateful:
@@ -172,7 +230,7 @@ class Sessions:
     @asynccontextmanager
     async def _stdio(self, server: ServerConfig, owner: Owner, quoting: Quoter) -> AsyncIterator[Connection]:
         if owner.thread is not None:
-            folder = await asyncio.to_thread(thread_workspace, self._home, owner.user, owner.thread)
+            folder = await asyncio.to_thread(thread_workspace, self.home, owner.user, owner.thread)
             async with stdio_connection(server, folder, quoting) as connection:
                 yield connection
             return
@@ -195,19 +253,19 @@ class Sessions:
     def follow(self, servers: Mapping[str, ServerConfig]) -> None:
         """Retire the sessions of servers that are gone, disabled or launched otherwise now (STDIO-6)."""
         current = {name: server.launch_signature for name, server in servers.items() if server.enabled}
-        for pool in (self.stdio, self.http):
+        for pool in self.pools:
             pool.retire(lambda key, signature: current.get(key.server) != signature)
 
     async def close_thread(self, user: str, thread: str) -> None:
         """The thread is gone (TOOL-4)."""
-        for pool in (self.stdio, self.http):
+        for pool in self.pools:
             await pool.close_where(lambda key: key.user == user and key.thread == thread)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Sweep while the gateway lives; close everything, in parallel and within bounds, at its end."""
         self._loop = asyncio.get_running_loop()
-        sweepers = [asyncio.create_task(pool.run_sweeper()) for pool in (self.stdio, self.http)]
+        sweepers = [asyncio.create_task(pool.run_sweeper()) for pool in self.pools]
         try:
             yield
         finally:
@@ -217,7 +275,7 @@ class Sessions:
 
     async def aclose(self) -> None:
         """Close all sessions at once."""
-        await asyncio.gather(self.stdio.aclose(), self.http.aclose())
+        await self._pools.aclose()
 
 
 def _room_wait(server: ServerConfig) -> float:

@@ -4,7 +4,6 @@ import re
 import tempfile
 from pathlib import Path
 
-VIRTUAL_ROOT = "/mnt/user-data"
 _SAFE_PART = re.compile(r"[A-Za-z0-9_@+=,:-][A-Za-z0-9_@+=,:.-]{0,127}")
 
 
@@ -13,7 +12,7 @@ class UnsafeName(ValueError):
 
 
 def thread_root(home: Path, user_id: str, thread_id: str) -> Path:
-    """The thread's tree, which agents see as `VIRTUAL_ROOT`. Raises `UnsafeName`."""
+    """The thread's tree, which agents see as ``/mnt/user-data``. Raises `UnsafeName`."""
     for kind, part in (("user", user_id), ("thread", thread_id)):
         if not _SAFE_PART.fullmatch(part):
             raise UnsafeName(f"this {kind} id cannot be used in a path")

@@ -59,7 +59,9 @@ def claim_tools(server: ServerConfig, tool_names: Sequence[str]) -> ServerClaim:
             continue
         hidden.update(tool for role, tool in group.roles.items() if role != "submit")
         data = {f"{role}_tool": tool for role, tool in group.roles.items()}
-        submit[group.submit_tool] = TaskBinding(DRIVER, group.name, data)
+        # Over stdio the work lives in the thread's process, which only this replica has (TASK-19).
+        sticky = server.transport == "stdio"
+        submit[group.submit_tool] = TaskBinding(DRIVER, group.name, data, sticky=sticky)
     return ServerClaim(submit=submit, hidden=frozenset(hidden), errors=tuple(errors))
 
 

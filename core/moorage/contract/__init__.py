@@ -42,6 +42,7 @@ from moorage.contract.errors import (
     ThreadBusy,
     TransientDriverError,
 )
+from moorage.contract.files import VIRTUAL_ROOT, OpenedFile, ThreadFiles
 from moorage.contract.gateway import GatewayContext
 from moorage.contract.hosting import Authenticator, AuthenticatorSpec, AuthRequest, CliGroup, LifecycleSpec
 from moorage.contract.identity import CallContext, Principal
@@ -158,6 +159,7 @@ __all__ = [
     "PRECEDENCE_USER_AUTH",
     "PROJECT",
     "ROUTING_METADATA",
+    "VIRTUAL_ROOT",
     "AdmissionRejected",
     "AmbiguousName",
     "AnswerRecord",
@@ -215,6 +217,7 @@ __all__ = [
     "NotificationSink",
     "NotificationStatus",
     "NotificationUpdate",
+    "OpenedFile",
     "Page",
     "PluginError",
     "PluginTimeout",
@@ -268,6 +271,7 @@ __all__ = [
     "TaskSubmitter",
     "TaskUpdate",
     "ThreadBusy",
+    "ThreadFiles",
     "ThreadRecord",
     "ThreadRepository",
     "ThreadState",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moorage.calls.chain import BuiltInterceptor, InterceptorChain
+from moorage.calls.chain import BuiltInterceptor, InterceptorChain, refusing
+from moorage.calls.local import load_local_interceptors
 from moorage.calls.redact import SecretRegistry
 from moorage.clock import SystemClock
 from moorage.config import ExtensionsFile
@@ -17,6 +18,7 @@ from moorage.contract import (
     GatewayContext,
     InterceptorRunner,
     Redactor,
+    RoutingHintProvider,
     RunLauncher,
     Store,
     StoreUnavailable,
@@ -26,8 +28,9 @@ from moorage.contract import (
 )
 from moorage.gateway.background import running
 from moorage.gateway.building import Builder
+from moorage.gateway.hints import RoutingHints
 from moorage.gateway.sources import ToolSources
-from moorage.host import PluginHost, load_plugins, missing_distribution
+from moorage.host import LoadReport, PluginHost, load_plugins, missing_distribution
 from moorage.runs.admission import NamedValidator
 from moorage.runs.directory import NamedAssistant
 from moorage.runs.service import RunService
@@ -109,6 +112,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         builder = Builder(host, context, settings.plugins.strict)
         context.provide(Redactor, secrets)
         context.provide(InterceptorRunner, _chain(builder))
+        context.provide(RoutingHintProvider, RoutingHints(builder.all(host.routing_hints())))
         tools = ToolSources(builder.all(host.tool_sources()), host)
         drivers = {
             one.name: NamedDriver(one.name, one.plugin, one.object) for one in builder.all(host.drivers())
@@ -143,9 +147,33 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
 
 
 def _chain(builder: Builder) -> InterceptorChain:
-    specs = {one.spec.name: one.spec for one in builder.host.interceptors()}
-    built = builder.all(builder.host.interceptors())
-    return InterceptorChain([BuiltInterceptor(specs[one.name], one.object, one.plugin) for one in built])
+    contributed = builder.host.interceptors()
+    built = {one.name: one.object for one in builder.all(contributed)}
+    local = load_local_interceptors(builder.context)
+    reports = [
+        _local_report(one) for one in local if one.plugin not in {r.name for r in builder.host.reports}
+    ]
+    builder.host.reports += tuple(reports)
+    return InterceptorChain(
+        [
+            BuiltInterceptor(one.spec, built[one.spec.name], one.plugin)
+            if one.spec.name in built
+            else refusing(one.spec, one.plugin)
+            for one in contributed
+        ]
+        + local
+    )
+
+
+def _local_report(one: BuiltInterceptor) -> LoadReport:
+    return LoadReport(
+        name=one.plugin,
+        distribution="mcpInterceptors of the extensions config",
+        version="",
+        entry_point=one.plugin,
+        state="loaded",
+        hooks=("moorage_credential_interceptors",),
+    )
 
 
 def _assistants(builder: Builder) -> dict[str, NamedAssistant]:

@@ -110,7 +110,13 @@ def context(user: str = "alice", thread: str | None = "t1", **fields: Any) -> Ca
 class Gateway:
     """As much of a gateway as the MCP drivers need."""
 
-    def __init__(self, home: Path, *servers: ServerConfig, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *servers: ServerConfig,
+        settings: Mapping[str, Any] | None = None,
+        store: Any = None,
+    ) -> None:
         self.extensions = Extensions(*servers)
         self.context = GatewayContext(
             home=home,
@@ -119,6 +125,7 @@ class Gateway:
             clock=RealClock(),
             extensions=self.extensions,
             settings=settings or {},
+            store=store,
         )
 
     @property
@@ -135,9 +142,12 @@ async def gateway(
     *servers: ServerConfig,
     drivers: Callable[[GatewayContext], Mapping[str, TaskDriver]] | None = None,
     settings: Mapping[str, Any] | None = None,
+    store: Any = None,
 ) -> AsyncIterator[Gateway]:
-    """Opened as the host would open it; on exit no process of its servers may be left."""
-    made = Gateway(home, *servers, settings=settings)
+    """Opened as the host would open it; on exit no process and no task of it may be left."""
+    asyncio.get_running_loop().set_debug(True)
+    tasks: set[asyncio.Task[Any] | None] = {*asyncio.all_tasks()}
+    made = Gateway(home, *servers, settings=settings, store=store)
     if drivers is not None:
         made.context.provide(TaskDriverRegistry, Drivers(**drivers(made.context)))
     for source in moorage_tool_sources():
@@ -147,6 +157,8 @@ async def gateway(
     async with lifecycle.open(made.context):
         yield made
     await until(lambda: not (descendants() - before), "all server processes are gone")
+    tasks |= {asyncio.current_task()}  # a fixture ends in another task than it began in
+    await until(lambda: all(task.done() for task in asyncio.all_tasks() - tasks), "no task is left", 2.0)
 
 
 def descendants() -> set[int]:

@@ -34,6 +34,7 @@ CALLS = [
     rpc.tool("echo", inputSchema={"type": "object", "properties": {"runtime": {}, "config": {}, "x": {}}}),
     rpc.tool("kinds"),
     rpc.tool("blob"),
+    rpc.tool("write"),
     rpc.tool("violate", outputSchema=SCHEMA),
     rpc.tool("unstructured", outputSchema=SCHEMA),
     rpc.tool("bad_schema", outputSchema={"type": "object", "$ref": "https://example.invalid/schema"}),
@@ -116,6 +117,13 @@ def call(request: dict[str, Any]) -> None:
             send(rpc.reply(request, rpc.text("echo", structuredContent=arguments)))
         case "kinds":
             send(rpc.reply(request, kinds()))
+        case "write":
+            for path in arguments.get("paths", []):
+                os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write("content")
+            link = {"type": "resource_link", "uri": arguments.get("uri", "x:"), "name": "it"}
+            send(rpc.reply(request, {"content": [{"type": "text", "text": arguments["say"]}, link]}))
         case "violate":
             send(rpc.reply(request, rpc.text("the work is done", structuredContent={"a": "no"})))
         case "unstructured":
