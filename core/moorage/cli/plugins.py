@@ -137,8 +137,8 @@ def _hooks(host: PluginHost, options: argparse.Namespace) -> int:
 
 def _nothing_installed() -> str:
     return (
-        "No plugins are installed. The built-in ones come with the distributions moorage-drivers (stores, MCP "
-        "servers, task drivers, assistants), moorage-plugins (credentials, routing, launch policy) and "
+        "No plugins are installed. The built-in ones come with the distributions moorage-drivers (stores, "
+        "MCP servers, task drivers, assistants), moorage-plugins (credentials, routing, launch policy) and "
         "moorage-api (the HTTP service): install moorage for all of them."
     )
 

@@ -3,7 +3,6 @@
 from moorage.host.discovery import Candidate, announced_names, discover
 from moorage.host.known import missing_distribution
 from moorage.host.load import CORE_COMMANDS, load_plugins
-from moorage.host.local import load_local_interceptors, with_local_interceptors
 from moorage.host.registry import Contribution, Failure, PluginHost, PluginLoadFailed
 from moorage.host.reports import ContributionInfo, LoadReport, PluginState
 from moorage.host.selection import store_for, why_missing
@@ -20,10 +19,8 @@ __all__ = [
     "PluginState",
     "announced_names",
     "discover",
-    "load_local_interceptors",
     "load_plugins",
     "missing_distribution",
     "store_for",
     "why_missing",
-    "with_local_interceptors",
 ]

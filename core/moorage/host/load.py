@@ -28,8 +28,9 @@ def load_plugins(
     """Load every plugin that is installed or lies in the plugins folder, and is not blocked.
 
     A plugin that cannot be loaded is reported, and none of its hooks stays registered. ``check`` false
-    only makes the reports; otherwise they are logged and `PluginLoadFailed` is raised where a start must fail: in strict mode, and where
-    a single-file plugin cannot be loaded (PLUG-9). ``candidates`` replaces what is installed, for tests.
+    only makes the reports; otherwise they are logged, and `PluginLoadFailed` is raised where a start must
+    fail: in strict mode, and where a single-file plugin cannot be loaded (PLUG-9).
+    ``candidates`` replaces what is installed, for tests.
     """
     settings = settings or PluginSettings()
     installed = discover() if candidates is None else tuple(candidates)

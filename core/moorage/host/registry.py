@@ -72,7 +72,7 @@ class PluginHost:
         self, reports: Iterable[LoadReport], contributions: Iterable[tuple[Hook, Contribution[Any]]]
     ) -> None:
         held = list(contributions)
-        self._reports = tuple(sorted(reports, key=lambda r: (r.name, r.distribution, r.entry_point)))
+        self._reports = _sorted(reports)
         self._contributions = {name: _ordered(name, held) for name in HOOKS}
         self._failures: dict[str, deque[Failure]] = {}
         self._lock = threading.Lock()
@@ -131,15 +131,9 @@ class PluginHost:
             shown.append({**report.as_dict(), "error": error, "failures": failures})
         return shown
 
-    def with_local(
-        self, reports: Iterable[LoadReport], interceptors: Iterable[Contribution[InterceptorSpec]]
-    ) -> "PluginHost":
-        """A host that has these local interceptors as well (PLUG-9)."""
-        everything = [(HOOKS[name], c) for name, held in self._contributions.items() for c in held]
-        hook = HOOKS["moorage_credential_interceptors"]
-        host = PluginHost([*self._reports, *reports], [*everything, *((hook, c) for c in interceptors)])
-        host._redact = self._redact
-        return host
+    def add_reports(self, reports: Iterable[LoadReport]) -> None:
+        """Report local code that is no package and was loaded by others (PLUG-9)."""
+        self._reports = _sorted([*self._reports, *reports])
 
     def stores(self) -> tuple[Contribution[StoreSpec], ...]:
         return self._contributions["moorage_stores"]
@@ -195,3 +189,7 @@ def _ordered(
         return (getattr(spec, "precedence", 0), contribution.plugin, getattr(spec, hook.label))
 
     return tuple(contribution for _, contribution in sorted(mine, key=key))
+
+
+def _sorted(reports: Iterable[LoadReport]) -> tuple[LoadReport, ...]:
+    return tuple(sorted(reports, key=lambda r: (r.name, r.distribution, r.entry_point)))
