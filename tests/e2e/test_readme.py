@@ -113,9 +113,7 @@ def test_a_stranger_follows_the_readme(tmp_path: Path) -> None:
         assert task["status"] in ("submitted", "working")
 
         walk.run(walk.ready(by_command[0]))
-        after = json.loads(
-            walk.run("\n".join([*lines[:1], f"THREAD={thread_of(task, url, key[1])}", lines[-1]]))
-        )
+        after = json.loads(walk.run("\n".join([*lines[:1], f"THREAD={thread_of(url, key[1])}", lines[-1]])))
         assert [one["status"] for one in after["items"]] == ["completed"]
 
 
