@@ -58,24 +58,3 @@ def test_a_bad_plugin_is_reported_and_the_others_load(tmp_path: Path) -> None:
     assert "one 1.0" in reports["twin"]["error"]
     assert "two 1.0" in reports["twin"]["error"]
     assert reports["sql"]["state"] == reports["ordinary"]["state"] == "loaded"
-
-
-@pytest.mark.req("PLUG-8")
-def test_listing_plugins_imports_no_web_framework_and_no_mcp_client(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            (
-                "import sys\nfrom moorage.cli.front import run\nassert run(['plugins']) == 0\n"
-                "print([name for name in ('litestar', 'mcp', 'pydantic', 'sqlalchemy') "
-                "if name in sys.modules])"
-            ),
-        ],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "[]"
