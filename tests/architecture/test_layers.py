@@ -58,6 +58,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "moorage.contract",
         "moorage_drivers.thread_sink",
         "moorage.tasks.prompt",
+        "moorage.tasks.event_stream",
     ),
     "moorage_drivers.example_server": ("moorage_drivers.example_server",),
     "moorage_plugins": ("moorage.contract", "moorage_plugins"),

@@ -52,6 +52,11 @@ async def test_no_connection_is_lost_however_a_caller_is_cancelled(store_url: st
     assert [str(one.message) for one in told] == []
 
 
+async def _watching(store: Store) -> None:
+    async with store.watch(lambda signal: None):
+        await asyncio.Event().wait()
+
+
 @pytest.mark.req("TASK-11", "TASK-19")
 async def test_no_connection_is_lost_by_who_stops_listening(store_url: str) -> None:
     with warnings.catch_warnings(record=True) as told:
@@ -64,5 +69,7 @@ async def test_no_connection_is_lost_by_who_stops_listening(store_url: str) -> N
             for pause in range(20):
                 async with store.watch(lambda signal: None):
                     await asyncio.sleep(pause / 1000)
+            for steps in range(60):
+                await cancelled_after(_watching(store), steps, again=True)
         gc.collect()
     assert [str(one.message) for one in told] == []

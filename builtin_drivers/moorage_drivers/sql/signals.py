@@ -141,21 +141,23 @@ class PostgresSignals(LocalSignals):
         listening, self._listening = self._listening, None
         if listening is not None:
             listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await listening
+            # `wait` leaves the task alone when its own caller is cancelled: a second cancellation would
+            # strike while the connection is being closed.
+            await asyncio.wait({listening})
 
     async def _listen(self) -> None:
         """Listen until cancelled; a lost connection is made again, and what it missed is made up for."""
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
-                    **self._connect, autocommit=True
-                ) as connection:
+                connection = await psycopg.AsyncConnection.connect(**self._connect, autocommit=True)
+                try:
                     await connection.execute(f"LISTEN {_CHANNEL}")
                     for kind in _KINDS:
                         self._hear(StoreSignal(kind))
                     async for notify in connection.notifies():
                         self._received(notify.payload)
+                finally:
+                    await connection.close()
             except (psycopg.Error, OSError) as error:
                 _log.info("signals of other replicas are not heard for now: %s", type(error).__name__)
             await asyncio.sleep(_RECONNECT_SECONDS)
