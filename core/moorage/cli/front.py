@@ -17,6 +17,8 @@ from moorage.cli.exits import DEBUG_VARIABLE, INTERRUPTED, OK, PROBLEM, USAGE, e
 CORE_COMMANDS: Mapping[str, tuple[str, str]] = {
     "config": ("Check the extensions config.", "moorage.cli.config"),
     "doctor": ("Check what a gateway here needs, and say how to mend it.", "moorage.cli.doctor"),
+    "install": ("Install a plugin into this environment.", "moorage.cli.install"),
+    "uninstall": ("Remove a plugin's distribution.", "moorage.cli.uninstall"),
     "plugins": ("List plugins, and say why one is not loaded.", "moorage.cli.plugins"),
 }
 PLUGINS_DIR_VARIABLE = "MOORAGE_PLUGINS_DIR"
