@@ -1,6 +1,7 @@
 """The gateway's own settings (CONF-6): ``moorage.toml`` and ``MOORAGE_*``, read at start only.
 
 Dataclasses, since the command line reads them and pydantic alone costs more than it may take (PLUG-8).
+`load_settings` reads them; nothing here does so by itself.
 """
 
 from collections.abc import Mapping
@@ -77,3 +78,20 @@ class Settings:
     other: Mapping[str, Mapping[str, Any]] = field(default_factory=empty, repr=False)
     source: Path | None = None
     """The ``moorage.toml`` that was read."""
+
+
+def load_settings(
+    *, env: Mapping[str, str], cwd: Path, home: Path | None = None, config: Path | None = None
+) -> Settings:
+    """The settings of a gateway that starts now: variables over the file, the file over the defaults.
+
+    The file is ``config``, else what ``MOORAGE_CONFIG`` names, else ``moorage.toml`` in ``cwd``, else
+    ``moorage.toml`` in the home; only the last two may be absent. ``home`` wins over ``MOORAGE_HOME``,
+    which wins over ``home`` in the file; without any it is ``.moorage`` in ``cwd``. Relative paths count
+    from ``cwd``, those in the file from the file's folder. A blank variable counts as unset.
+
+    Raises `ConfigError` that names file and key (or the variable) and what is allowed there.
+    """
+    from moorage import settings_load
+
+    return settings_load.load_settings(env=env, cwd=cwd, home=home, config=config)

@@ -3,18 +3,13 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from support.memory_runs import MemoryStore
 from support.runs import FixedTools, ScriptedAssistant, run_service
 
 from moorage.clock import SystemClock
+from moorage.contract import Store
 from moorage.runs.service import RunService
 
 MakeService = Callable[..., Awaitable[RunService]]
-
-
-@pytest.fixture
-def runs_store() -> MemoryStore:
-    return MemoryStore(SystemClock())
 
 
 @pytest.fixture
@@ -29,15 +24,15 @@ def run_tools() -> FixedTools:
 
 @pytest.fixture
 async def make_service(
-    runs_store: MemoryStore, echo: ScriptedAssistant, run_tools: FixedTools
+    store: Store, echo: ScriptedAssistant, run_tools: FixedTools
 ) -> AsyncIterator[MakeService]:
     """Running services on one store, as replicas are; ended with the test."""
     async with AsyncExitStack() as stack:
 
         async def make(**options: Any) -> RunService:
-            clock = options.pop("clock", runs_store.clock)
+            clock = options.pop("clock", SystemClock())
             assistants = options.pop("assistants", {"echo": echo})
-            made = run_service(runs_store, clock, assistants, **{"tools": run_tools, **options})
+            made = run_service(store, clock, assistants, **{"tools": run_tools, **options})
             await stack.enter_async_context(made.running())
             return made
 

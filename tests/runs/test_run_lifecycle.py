@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from support.memory_runs import MemoryStore
+from support.dumping import dump
 from support.runs import ALICE, BOB, FixedTools, ScriptedAssistant, request, run_service, until
 
+from moorage.clock import SystemClock
 from moorage.contract import (
     AdmissionRejected,
     Conflict,
@@ -14,6 +15,7 @@ from moorage.contract import (
     RunContext,
     RunRequest,
     RunStatus,
+    Store,
     ThreadBusy,
 )
 from moorage.runs.service import InvalidThreadId, NamedAssistant, NamedValidator, RunService
@@ -36,13 +38,21 @@ class Gate:
             raise self.error
 
 
+async def _gone(store: Store, thread_id: str) -> bool:
+    return await store.threads.get(thread_id) is None
+
+
+async def _statuses(store: Store, thread_id: str, *expected: RunStatus) -> bool:
+    return [run.status for run in await store.runs.list(thread_id)] == list(expected)
+
+
 def gate(**options: Any) -> NamedValidator:
     return NamedValidator("gate", "gatekeeper", Gate(**options))
 
 
 @pytest.mark.req("RUN-5")
 async def test_a_run_ends_well_and_leaves_values_events_and_an_idle_thread(
-    service: RunService, runs_store: MemoryStore
+    service: RunService, store: Store
 ) -> None:
     await service.threads.create(ALICE, thread_id="t1")
     run = await service.create(request(input={"q": 1}, metadata={"m": 1}))
@@ -62,10 +72,10 @@ async def test_a_run_ends_well_and_leaves_values_events_and_an_idle_thread(
 @pytest.mark.req("RUN-2", "RUN-3")
 @pytest.mark.parametrize("variant", ["plain", "create", "delayed", "enqueue", "stateless", "internal"])
 async def test_the_legacy_key_leaves_nothing_behind(
-    service: RunService, runs_store: MemoryStore, echo: ScriptedAssistant, variant: str
+    service: RunService, store_url: str, store: Store, echo: ScriptedAssistant, variant: str
 ) -> None:
     await service.threads.create(ALICE, thread_id="t1")
-    before = runs_store.dump()
+    before = dump(store_url)
     body: dict[str, Any] = {"metadata": {"auth_token": None}, "context": {"secrets": {"k": SECRET}}}
     thread: str | None = "t1"
     if variant == "create":
@@ -83,7 +93,7 @@ async def test_the_legacy_key_leaves_nothing_behind(
         await service.create(made)
     with pytest.raises(AdmissionRejected):
         await service.admit(made)
-    assert runs_store.dump() == before
+    assert dump(store_url) == before
     assert echo.runs == []
 
 
@@ -99,7 +109,8 @@ async def test_the_legacy_key_leaves_nothing_behind(
 )
 async def test_a_validator_refuses_or_fails_and_nothing_exists(
     make_service: Any,
-    runs_store: MemoryStore,
+    store_url: str,
+    store: Store,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     validator: NamedValidator,
@@ -107,12 +118,12 @@ async def test_a_validator_refuses_or_fails_and_nothing_exists(
 ) -> None:
     service = await make_service(validators=[validator])
     monkeypatch.setattr(service._admission, "_timeout_seconds", 0.05)
-    before = runs_store.dump()
+    before = dump(store_url)
     with pytest.raises(AdmissionRejected, match=message) as refused:
         await service.create(
             request("new", if_not_exists="create", context={"secrets": {"k": SECRET}, "user_id": "mallory"})
         )
-    assert runs_store.dump() == before
+    assert dump(store_url) == before
     assert SECRET not in str(refused.value) + caplog.text
 
 
@@ -133,11 +144,11 @@ async def test_ownership_comes_before_admission_and_validators_see_the_authentic
 
 @pytest.mark.req("RUN-2")
 async def test_what_a_request_refers_to_is_checked_before_a_run_exists(
-    make_service: Any, runs_store: MemoryStore, echo: ScriptedAssistant
+    make_service: Any, store_url: str, store: Store, echo: ScriptedAssistant
 ) -> None:
     service = await make_service()
     await service.threads.create(ALICE, thread_id="t1")
-    before = runs_store.dump()
+    before = dump(store_url)
     with pytest.raises(NotFound, match="no such assistant"):
         await service.create(request(assistant_id="nobody"))
     with pytest.raises(NotFound, match="no such checkpoint"):
@@ -148,12 +159,12 @@ async def test_what_a_request_refers_to_is_checked_before_a_run_exists(
         await service.create(request("a/b", if_not_exists="create"))
     with pytest.raises(AdmissionRejected, match="metadata"):
         await service.create(request(metadata=["auth_token"]))
-    assert runs_store.dump() == before
+    assert dump(store_url) == before
     unavailable = {"echo": NamedAssistant("echo", "", echo, "no model")}
     service._directory._assistants.update(unavailable)
     with pytest.raises(Conflict, match="no model"):
         await service.create(request())
-    assert runs_store.dump() == before
+    assert dump(store_url) == before
 
 
 @pytest.mark.req("RUN-5")
@@ -176,7 +187,8 @@ async def test_reject_refuses_a_second_run_while_one_is_active(make_service: Any
 @pytest.mark.req("RUN-1", "CRED-9")
 async def test_secrets_reach_tools_and_nothing_that_stays(
     make_service: Any,
-    runs_store: MemoryStore,
+    store_url: str,
+    store: Store,
     run_tools: FixedTools,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -196,7 +208,7 @@ async def test_secrets_reach_tools_and_nothing_that_stays(
     items = [item async for item in service.stream(ALICE, "t1", run.run_id)]
     assert items[-1].event == "error"
     assert items[-1].data == {"error": "RuntimeError", "message": "server said: bad token ***"}
-    assert SECRET not in runs_store.dump() + repr(items) + repr(result) + caplog.text
+    assert SECRET not in dump(store_url) + repr(items) + repr(result) + caplog.text
     assert run.kwargs["context"] == {"x": 1}
 
 
@@ -235,6 +247,26 @@ async def test_cancelling_interrupts_and_a_second_time_changes_nothing(make_serv
     assert result.run.error == "the run was cancelled"
 
 
+@pytest.mark.req("RUN-5")
+async def test_a_run_that_is_ended_before_its_task_ran_still_ends_for_everybody(
+    service: RunService, store: Store, monkeypatch: pytest.MonkeyPatch, echo: ScriptedAssistant
+) -> None:
+    await service.threads.create(ALICE, thread_id="t1")
+    start = service._executor.start
+
+    def start_and_stop(run: Any, *args: Any, **options: Any) -> Any:
+        feed = start(run, *args, **options)
+        service._executor.cancel(run.run_id)
+        return feed
+
+    monkeypatch.setattr(service._executor, "start", start_and_stop)
+    run = await service.create(request())
+    await until(lambda: service._executor.get(run.run_id) is None)
+    await service.cancel(ALICE, "t1", run.run_id)
+    assert (await service.join(ALICE, "t1", run.run_id)).run.status is RunStatus.INTERRUPTED
+    assert echo.runs == []
+
+
 @pytest.mark.req("PLUG-7")
 async def test_an_assistant_that_cancels_itself_fails_its_run_and_nothing_else(make_service: Any) -> None:
     async def odd(_: RunContext) -> None:
@@ -266,10 +298,10 @@ async def test_somebody_elses_run_does_not_exist(service: RunService) -> None:
 
 @pytest.mark.req("RUN-5")
 async def test_a_stateless_run_takes_its_thread_with_it_and_still_tells_its_result(
-    service: RunService, runs_store: MemoryStore, echo: ScriptedAssistant
+    service: RunService, store: Store, echo: ScriptedAssistant
 ) -> None:
     run = await service.create(request(None, on_completion="delete", input=5))
-    await until(lambda: not runs_store.threads.rows)
+    await until(lambda: _gone(store, run.thread_id))
     assert run.thread_id in echo.forgotten
     result = await service.join(ALICE, run.thread_id, run.run_id)
     assert result.run.status is RunStatus.SUCCESS
@@ -308,12 +340,12 @@ async def test_a_known_idempotency_key_finds_the_run_also_while_the_thread_is_bu
 
 @pytest.mark.req("RUN-1")
 async def test_a_caller_that_goes_away_while_the_run_is_made_leaves_no_stray_row(
-    make_service: Any, runs_store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    make_service: Any, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = await make_service()
     await service.threads.create(ALICE, thread_id="t1")
     entered, go = asyncio.Event(), asyncio.Event()
-    create = runs_store.runs.create
+    create = store.runs.create
 
     async def slow(*args: Any, **options: Any) -> Any:
         made = await create(*args, **options)
@@ -321,19 +353,19 @@ async def test_a_caller_that_goes_away_while_the_run_is_made_leaves_no_stray_row
         await go.wait()
         return made
 
-    monkeypatch.setattr(runs_store.runs, "create", slow)
+    monkeypatch.setattr(store.runs, "create", slow)
     caller = asyncio.create_task(service.create(request(context={"secrets": {"k": SECRET}})))
     await entered.wait()
     caller.cancel()
     await asyncio.gather(caller, return_exceptions=True)
     go.set()
-    await until(lambda: [r.status for r in runs_store.runs.rows.values()] == [RunStatus.SUCCESS])
+    await until(lambda: _statuses(store, "t1", RunStatus.SUCCESS))
 
 
 async def test_launching_outside_running_is_possible_for_a_service_that_is_not_open_yet(
-    runs_store: MemoryStore, echo: ScriptedAssistant
+    store: Store, echo: ScriptedAssistant
 ) -> None:
-    service = run_service(runs_store, runs_store.clock, {"echo": echo})
+    service = run_service(store, SystemClock(), {"echo": echo})
     async with service.running():
         await service.threads.create(ALICE, thread_id="t1")
         run = await service.create(request())

@@ -6,36 +6,14 @@ from typing import Any
 import pytest
 from support.clock import FakeClock
 from support.memory_runs import MemoryStore
-from support.runs import ALICE, ScriptedAssistant, request, run_service, until
+from support.runs import ALICE, ScriptedAssistant, kill, request, run_service, until
 
 from moorage.contract import Principal, RunContext, RunStatus
-from moorage.runs.keeper import LEASE_SECONDS
-from moorage.runs.service import RunService
+from moorage.runs.execution import LEASE_SECONDS
 
 
 async def hang(_: RunContext) -> None:
     await asyncio.Event().wait()
-
-
-class Killed:
-    """A replica that vanishes: its tasks end without a word to the store."""
-
-    def __init__(self, service: RunService) -> None:
-        self.service = service
-
-    async def kill(self) -> None:
-        tasks = []
-        for execution in self.service._executor.all():
-            execution.ending = True
-            assert execution.task is not None
-            execution.task.cancel()
-            tasks.append(execution.task)
-
-        async def nothing(*_: Any) -> None:
-            raise ConnectionError("the process is dead")
-
-        self.service._journal.conclude = nothing  # type: ignore[method-assign, assignment]
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture
@@ -61,7 +39,7 @@ async def test_runs_of_a_dead_replica_end_truthfully_or_are_started_by_another(
     queued = await dead.create(request("queued", input=7, context={"tone": "x"}, **later))
     secret = await dead.create(request("secret", context={"secrets": {"k": "v" * 20}}, **later))
     await until(lambda: fake_store.runs.rows[begun.run_id].status is RunStatus.RUNNING)
-    await Killed(dead).kill()
+    await kill(dead)
 
     assistant = ScriptedAssistant()
     alive = run_service(fake_store, fake_clock, {"echo": assistant}, replica="alive")

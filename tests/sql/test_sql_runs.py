@@ -237,3 +237,23 @@ async def test_ends_beginnings_and_deletion_at_once_leave_a_consistent_thread(
 
     assert await thread_status(store) == "idle"
     assert len(await store.events.list("t1")) == 8
+
+
+@pytest.mark.req("RUN-5")
+async def test_at_most_one_run_of_a_thread_begins_and_only_by_its_owner(
+    store: Store, clock: FakeClock
+) -> None:
+    made = [new_run(f"r{number}", clock) for number in range(4)]
+    for run in made:
+        await store.runs.create(run, exclusive=False)
+    assert not await store.runs.begin("r0", "replica-2")
+
+    landed = await asyncio.gather(*(store.runs.begin(run.run_id, "replica-1") for run in made))
+
+    assert sorted(landed) == [False, False, False, True]
+    first, other = made[landed.index(True)], made[landed.index(False)]
+    assert not await store.runs.begin(first.run_id, "replica-1")
+    await store.runs.transition(first.run_id, expected=ACTIVE, to=RunStatus.SUCCESS)
+    assert await store.runs.begin(other.run_id, "replica-1")
+    assert not await store.runs.begin("missing", "replica-1")
+    assert await thread_status(store) == "busy"

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from moorage.contract import ConfigError, GatewayContext, RunContext, routing_prompt
 from moorage_drivers.assistants.graph import Graph, GraphAssistant, GraphContext, native_tools
 from moorage_drivers.assistants.task_tools import task_tools
-from moorage_drivers.assistants.tool_errors import explain_with
+from moorage_drivers.assistants.tool_errors import explain_for
 
 PROMPT = """\
 You are a helpful assistant with tools. Tools that start durable background work answer at once with a task \
@@ -46,7 +46,7 @@ class AgentAssistant(GraphAssistant):
             self._model(),
             tools,
             system_prompt="\n\n".join(part for part in (self._prompt, hints) if part),
-            middleware=[_Tidy(explain_with(self._context)), *self._middleware],
+            middleware=[_Tidy(explain_for(run)), *self._middleware],
             context_schema=GraphContext,
             checkpointer=saver,
             name="agent",

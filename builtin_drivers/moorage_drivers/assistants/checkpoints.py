@@ -1,11 +1,14 @@
 """LangGraph's own checkpointers, opened for the gateway's life and beside its database."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import copy
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -22,6 +25,21 @@ class Checkpoints:
     """The open checkpointer; a service of the gateway for assistants that are LangGraph graphs."""
 
     saver: BaseCheckpointSaver[str]
+
+
+def discreet(saver: BaseCheckpointSaver[str], redact: Callable[[str], str]) -> BaseCheckpointSaver[str]:
+    """The same checkpointer for one run: LangGraph stores the exception that ended a step, and its text may
+    quote the run's secrets (RUN-1)."""
+    clone = copy.copy(saver)
+
+    async def aput_writes(
+        config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        told = [(c, redact(repr(v)) if isinstance(v, BaseException) else v) for c, v in writes]
+        await saver.aput_writes(config, told, task_id, task_path)
+
+    vars(clone)["aput_writes"] = aput_writes
+    return clone
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from langgraph.runtime import Runtime
 from moorage.contract import RunContext
 from moorage_drivers.assistants.graph import Graph, GraphAssistant, GraphContext, native_tools
 from moorage_drivers.assistants.task_tools import task_tools
-from moorage_drivers.assistants.tool_errors import explain_with
+from moorage_drivers.assistants.tool_errors import explain_for
 
 FORM = (
     "I run tool calls that you state as JSON, in order, and answer with their results. Send a message whose "
@@ -32,7 +32,7 @@ class DirectAssistant(GraphAssistant):
         tools = [*native_tools(run), *(task_tools(self._context) if run is not None else ())]
         graph = StateGraph(MessagesState, context_schema=GraphContext)
         graph.add_node("direct", _direct_step(sorted(tool.name for tool in tools)))
-        graph.add_node("tools", ToolNode(tools, handle_tool_errors=explain_with(self._context)))
+        graph.add_node("tools", ToolNode(tools, handle_tool_errors=explain_for(run)))
         graph.add_edge(START, "direct")
         graph.add_conditional_edges("direct", _next, ["tools", END])
         graph.add_edge("tools", "direct")

@@ -1,5 +1,6 @@
 """An assistant that is a LangGraph graph: runs, states and history (RUN-5, RUN-6)."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
@@ -22,7 +23,7 @@ from moorage.contract import (
     RunContext,
     ThreadState,
 )
-from moorage_drivers.assistants.checkpoints import Checkpoints
+from moorage_drivers.assistants.checkpoints import Checkpoints, discreet
 from moorage_drivers.assistants.encoding import to_json
 from moorage_drivers.assistants.streaming import events_of
 
@@ -50,10 +51,10 @@ class GraphAssistant(ABC):
         """The compiled graph for a run, or (None) one of the same shape for reading and writing states."""
 
     async def stream(self, run: RunContext, input: Any) -> AsyncIterator[AssistantEvent]:  # noqa: A002
-        graph = self.build(run, self._saver())
+        graph = self.build(run, discreet(self._saver(), run.redact))
         config = self.config(run)
         if run.internal:
-            await _drop_earlier(graph, config, input)
+            await _drop_earlier(graph, run.thread_id, input)
         fed = Command(**run.command) if run.command else input
         async for event in events_of(graph, run, fed, config=config, context=_runtime_context(run)):
             yield event
@@ -63,14 +64,15 @@ class GraphAssistant(ABC):
         configurable = {**run.config.get("configurable", {}), "thread_id": run.thread_id}
         if run.checkpoint_id is not None:
             configurable["checkpoint_id"] = run.checkpoint_id
+        metadata = {
+            **run.config.get("metadata", {}),
+            **run.metadata,
+            "run_id": run.run_id,
+            "assistant_id": run.call.assistant_id,
+        }
         config = RunnableConfig(
-            configurable=configurable,
-            metadata={
-                **run.config.get("metadata", {}),
-                **run.metadata,
-                "run_id": run.run_id,
-                "assistant_id": run.call.assistant_id,
-            },
+            configurable=_storable(configurable),
+            metadata=_storable(metadata),
             recursion_limit=run.recursion_limit,
             tags=list(run.config.get("tags", ())),
         )
@@ -123,6 +125,18 @@ def native_tools(run: RunContext | None) -> list[BaseTool]:
     return [tool.native for tool in run.tools if isinstance(tool.native, BaseTool)]
 
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def _storable(value: Any) -> Any:
+    """Both go into checkpoints as JSON columns, and databases refuse NUL and lone surrogates there."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    return [_storable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def _runtime_context(run: RunContext) -> dict[str, Any]:
     own: dict[str, Any] = {"moorage": run.call, "secrets": run.call.secrets, "internal": run.internal}
     return {**run.context, **own}
@@ -135,12 +149,15 @@ def _at(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
     return RunnableConfig(configurable=configurable)
 
 
-async def _drop_earlier(graph: Graph, config: RunnableConfig, input: Any) -> None:  # noqa: A002
+async def _drop_earlier(graph: Graph, thread_id: str, input: Any) -> None:  # noqa: A002
     """Take out what an earlier attempt at the same notification left, so that its message is shown once
     and as the newest (NOTE-2)."""
     ids = {message.get("id") for message in _messages(input) if isinstance(message, Mapping)} - {None}
     if not ids:
         return
+    # Not under the run's own config: LangGraph takes a run whose id is in the latest checkpoint's metadata
+    # for a resumption, and drops its input.
+    config = _at(thread_id)
     snapshot = await graph.aget_state(config)
     present: Sequence[BaseMessage] = snapshot.values.get("messages", ())
     old = [RemoveMessage(id=message.id) for message in present if message.id and message.id in ids]

@@ -1,6 +1,6 @@
 """LangGraph's stream as assistant events, in all of the Platform's modes (RUN-5)."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ async def events_of(
             async for one in raw:
                 chunk = _own_chunk(one)
                 if chunk is None:
-                    yield AssistantEvent("events", _event(one))
+                    yield AssistantEvent("events", _redacted(_event(one), run.redact))
                     continue
                 namespace, mode, data = chunk
                 if not namespace or run.stream_subgraphs:
@@ -56,7 +56,10 @@ def _events(
     namespace: tuple[str, ...], mode: str, data: Any, run: RunContext, whole: "_Whole"
 ) -> list[AssistantEvent]:
     if mode != "messages":
-        return [AssistantEvent(mode, to_json(data), namespace)]  # type: ignore[arg-type]
+        shown = to_json(data)
+        if mode in ("debug", "tasks"):
+            shown = _redacted(shown, run.redact)
+        return [AssistantEvent(mode, shown, namespace)]  # type: ignore[arg-type]
     message, metadata = data
     found: list[AssistantEvent] = []
     if "messages-tuple" in run.stream_modes:
@@ -91,6 +94,15 @@ class _Whole:
         data = [to_json(message_chunk_to_message(now) if isinstance(now, BaseMessageChunk) else now)]
         found.append(AssistantEvent("messages", data, namespace, "partial" if partial else "complete"))
         return found
+
+
+def _redacted(shown: Any, redact: Callable[[str], str]) -> Any:
+    """These modes show errors as they were raised, which may quote the run's secrets."""
+    if isinstance(shown, str):
+        return redact(shown)
+    if isinstance(shown, dict):
+        return {key: _redacted(item, redact) for key, item in shown.items()}
+    return [_redacted(item, redact) for item in shown] if isinstance(shown, list) else shown
 
 
 def _event(raw: Mapping[str, Any]) -> Any:

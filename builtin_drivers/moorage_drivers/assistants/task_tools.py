@@ -2,11 +2,11 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from moorage.contract import (
     AnswerRecord,
@@ -43,17 +43,8 @@ class ThreadTasks(Protocol):
     ) -> AnswerRecord: ...
 
 
-class _None(BaseModel):
-    pass
-
-
-class _Cancel(BaseModel):
-    task: str = Field(description="The id of the task, or its name.")
-
-
-class _Respond(BaseModel):
-    task_id: str = Field(description="The id of the task that requires input.")
-    response: Any = Field(description="The answer, as the task's request asks for it.")
+Runtime = ToolRuntime[Any, Any]
+"""With its parameters: a bare one makes pydantic quote the context, which holds the secrets, in a warning."""
 
 
 def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
@@ -65,12 +56,14 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
         return ()
     tasks: ThreadTasks = service
 
-    async def list_tasks(runtime: ToolRuntime[Any, Any]) -> str:
+    async def list_tasks(runtime: Runtime) -> str:
         call = _call(runtime)
         mine = TaskFilter(user_id=call.principal.user_id, thread_id=call.thread_id, limit=LISTED)
         return render_tasks(list((await tasks.list(call.principal, mine)).items))
 
-    async def cancel_task(task: str, runtime: ToolRuntime[Any, Any]) -> str:
+    async def cancel_task(
+        task: Annotated[str, Field(description="The id of the task, or its name.")], runtime: Runtime
+    ) -> str:
         try:
             found = await tasks.cancel_by_name_or_id(_call(runtime), task)
         except MoorageError as error:
@@ -79,7 +72,11 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
             return f"Task {one_line(found.task_id)} had ended already; its status is {found.status.value}."
         return f"Cancellation of task {one_line(found.task_id)} is requested; its end will be notified."
 
-    async def respond_to_task(task_id: str, response: Any, runtime: ToolRuntime[Any, Any]) -> str:
+    async def respond_to_task(
+        task_id: Annotated[str, Field(description="The id of the task that requires input.")],
+        response: Annotated[Any, Field(description="The answer, as the task's request asks for it.")],
+        runtime: Runtime,
+    ) -> str:
         call = _call(runtime)
         answer_id = f"{call.run_id}:{runtime.tool_call_id or uuid.uuid4()}"
         try:
@@ -93,24 +90,21 @@ def task_tools(context: GatewayContext) -> Sequence[BaseTool]:
             coroutine=list_tasks,
             name="list_tasks",
             description="List the background tasks of this conversation with their ids and states.",
-            args_schema=_None,
         ),
         StructuredTool.from_function(
             coroutine=cancel_task,
             name="cancel_task",
             description="Cancel a background task of this conversation, by id or name.",
-            args_schema=_Cancel,
         ),
         StructuredTool.from_function(
             coroutine=respond_to_task,
             name="respond_to_task",
             description="Answer a background task of this conversation that requires input.",
-            args_schema=_Respond,
         ),
     )
 
 
-def _call(runtime: ToolRuntime[Any, Any]) -> CallContext:
+def _call(runtime: Runtime) -> CallContext:
     context: Any = runtime.context
     call = context.get("moorage") if isinstance(context, Mapping) else None
     if not isinstance(call, CallContext):

@@ -98,6 +98,28 @@ class SqlRuns:
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return [_record(row) for row in rows]
 
+    async def begin(self, run_id: str, owner: str) -> bool:
+        now = self._database.clock.now()
+        mine = update(runs).where(
+            runs.c.run_id == run_id,
+            runs.c.owner == storable(owner),
+            runs.c.status == str(RunStatus.PENDING),
+        )
+
+        def unit(connection: Connection) -> bool:
+            thread_id = connection.scalar(select(runs.c.thread_id).where(runs.c.run_id == run_id))
+            if thread_id is None or lock_thread(connection, self._database, thread_id) is None:
+                return False
+            running = select(runs.c.run_id).where(
+                runs.c.thread_id == thread_id, runs.c.status == str(RunStatus.RUNNING)
+            )
+            if connection.execute(running.limit(1)).first() is not None:
+                return False
+            change = mine.values(status=str(RunStatus.RUNNING), updated_at=now)
+            return connection.execute(change).rowcount > 0
+
+        return await self._database.write(unit)
+
     async def transition(
         self, run_id: str, *, expected: frozenset[RunStatus], to: RunStatus, error: str | None = None
     ) -> bool:

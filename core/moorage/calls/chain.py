@@ -26,6 +26,18 @@ class BuiltInterceptor:
     plugin: str
 
 
+def refusing(spec: InterceptorSpec, plugin: str) -> BuiltInterceptor:
+    """Stands in for an interceptor that could not be built: its calls are denied, not sent without it."""
+
+    async def refuses(call: ToolCall, follow: Next) -> ToolResult:
+        raise CredentialDenied(
+            f"interceptor {spec.name!r} of plugin {plugin!r} could not be built when the gateway started; "
+            f"the {call.phase} call to server {call.server.name!r} is denied (see `moorage plugins`)"
+        )
+
+    return BuiltInterceptor(spec, refuses, plugin)
+
+
 class InterceptorChain:
     """Runs calls through the interceptors that concern them, lowest precedence first (`InterceptorRunner`).
 
@@ -81,13 +93,16 @@ class _Passage:
         "_done",
         "_errors",
         "_follow",
+        "_headers",
         "_inner",
         "_uses",
     )
 
     def __init__(self, built: BuiltInterceptor, call: ToolCall, follow: Next) -> None:
         self._built = built
-        self._call = call
+        self._headers = call.headers
+        # The interceptor gets a copy, so that these stay what they were checked to be.
+        self._call = _copy(call, call.headers.copy(), call.arguments)
         self._follow = follow
         self._deadline = PausableDeadline(built.spec.timeout_seconds)
         self._uses = 0
@@ -158,25 +173,12 @@ class _Passage:
         arguments = changed.arguments
         if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
             raise self._fault("handed on arguments that are no mapping of names to values")
-        headers = self._checked(changed.headers, given.headers)
+        if type(changed.headers) is not Headers:
+            raise self._fault(f"handed on headers that are {_kind(changed.headers)}")
+        headers = changed.headers.rechecked(self._headers, source=self._label)
         if self._built.spec.retries:
             arguments = private_copy(arguments)  # a second try must not see what the first one's chain did
-        return replace(given, headers=headers, arguments=arguments)
-
-    def _checked(self, headers: object, given: Headers) -> Headers:
-        if type(headers) is not Headers:
-            raise self._fault(f"handed on headers that are {_kind(headers)}")
-        spellings = {name.lower(): name for name in given}
-        try:
-            pairs = [(name, headers[name]) for name in headers]
-            items = {spellings.get(name.lower(), name): value for name, value in pairs}
-            if len(items) != len(pairs):
-                raise self._fault("handed on one header in two spellings")
-            return Headers(items, source=self._label)
-        except CredentialDenied:
-            raise
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise self._fault("handed on headers that were tampered with") from None
+        return _copy(given, headers, arguments)
 
     def _finish(self) -> bool:
         """Close the door behind it; whether an inner call was still under way. That one is cancelled."""
@@ -238,13 +240,30 @@ class _Passage:
 
 def private_copy(value: Any) -> Any:
     """A copy of JSON-like data; anything else in it is kept as it is."""
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {key: private_copy(item) for key, item in value.items()}
     if isinstance(value, list):
         return [private_copy(item) for item in value]
     if isinstance(value, tuple):
         return tuple(private_copy(item) for item in value)
     return value
+
+
+def _copy(call: ToolCall, headers: Headers, arguments: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(
+        call.server,
+        call.tool,
+        arguments,
+        headers,
+        call.phase,
+        call.principal,
+        call.secrets,
+        call.thread_id,
+        call.run_id,
+    )
 
 
 async def _awaited(interceptor: Callable[..., Any], call: ToolCall, follow: Next) -> object:

@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
@@ -27,7 +27,10 @@ class SecretRegistry:
         self._lock = threading.Lock()
         self._keep = keep
         self._lasting: set[str] = set()
-        self._passing: OrderedDict[str, None] = OrderedDict()
+        self._passing: OrderedDict[str, frozenset[str]] = OrderedDict()
+        """Value → its forms."""
+        self._uses: Counter[str] = Counter()
+        """Form → how many values have it."""
         # By their first and their last characters; longest first, so that a secret within another one
         # does not leave the rest of it behind. Lists are replaced, never changed: readers take no lock.
         self._by_head: dict[str, tuple[str, ...]] = {}
@@ -41,10 +44,20 @@ class SecretRegistry:
         if value in self._lasting:
             return
         with self._lock:
-            for form in set(_forms(value)):
-                self._add(form, lasting)
-            while len(self._passing) > self._keep:
-                self._forget(self._passing.popitem(last=False)[0])
+            if value in self._passing:
+                if not lasting:
+                    self._passing.move_to_end(value)
+                    return
+                self._forget(self._passing.pop(value))
+            forms = frozenset(_forms(value))
+            for form in forms:
+                self._add(form)
+            if lasting:
+                self._lasting.add(value)
+                return
+            self._passing[value] = forms
+            if len(self._passing) > self._keep:
+                self._forget(self._passing.popitem(last=False)[1])
 
     def redact(self, text: str) -> str:
         """See `Redactor`."""
@@ -70,26 +83,26 @@ class SecretRegistry:
         pieces.append(text[done:])
         return "".join(pieces)
 
-    def _add(self, form: str, lasting: bool) -> None:
-        known = form in self._lasting or form in self._passing
-        if lasting:
-            self._passing.pop(form, None)
-            self._lasting.add(form)
-        elif form not in self._lasting:
-            self._passing[form] = None
-            self._passing.move_to_end(form)
+    def _add(self, form: str) -> None:
+        self._uses[form] += 1
+        if self._uses[form] > 1:
+            return
         self._longest = max(self._longest, len(form))
-        if not known:
-            for index, key in ((self._by_head, form[:SHORTEST]), (self._by_tail, form[-SHORTEST:])):
-                index[key] = tuple(sorted((*index.get(key, ()), form), key=len, reverse=True))
-
-    def _forget(self, form: str) -> None:
         for index, key in ((self._by_head, form[:SHORTEST]), (self._by_tail, form[-SHORTEST:])):
-            left = tuple(other for other in index[key] if other != form)
-            if left:
-                index[key] = left
-            else:
-                del index[key]
+            index[key] = tuple(sorted((*index.get(key, ()), form), key=len, reverse=True))
+
+    def _forget(self, forms: frozenset[str]) -> None:
+        for form in forms:
+            self._uses[form] -= 1
+            if self._uses[form] > 0:
+                continue
+            del self._uses[form]
+            for index, key in ((self._by_head, form[:SHORTEST]), (self._by_tail, form[-SHORTEST:])):
+                left = tuple(other for other in index[key] if other != form)
+                if left:
+                    index[key] = left
+                else:
+                    del index[key]
 
     def _cut_start(self, text: str) -> int:
         """Where the rest of a secret ends that the text begins within; 0 where it does not."""

@@ -113,6 +113,9 @@ class RunContext:
     interrupt_after: Sequence[str] | Literal["*"] = ()
     stream_modes: frozenset[StreamMode] = DEFAULT_STREAM_MODES
     stream_subgraphs: bool = False
+    redact: Callable[[str], str] = field(default=str, repr=False)
+    """Takes the run's secrets, and those that the gateway knows, out of a text: for what the assistant
+    itself stores or shows of an error (CRED-9)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -420,6 +420,11 @@ class RunRepository(Protocol):
         """Newest first."""
         ...
 
+    async def begin(self, run_id: str, owner: str) -> bool:
+        """Make a pending run of ``owner`` running, unless another run of its thread is: at most one run of
+        a thread executes, however many processes try at once. False where it did not land."""
+        ...
+
     async def transition(
         self, run_id: str, *, expected: frozenset[RunStatus], to: RunStatus, error: str | None = None
     ) -> bool:

@@ -32,12 +32,14 @@ class Builder:
     failed: dict[str, str] = field(default_factory=dict)
     """Contribution name → why it could not be built."""
 
-    def all(self, contributions: Iterable[Contribution[Any]]) -> list[Built[Any]]:
-        """Build each; a failure is reported and left out, or ends the start in strict mode (PLUG-4)."""
-        return [built for one in contributions if (built := self._one(one, one.spec.build)) is not None]
+    def all(self, contributions: Iterable[Contribution[Any]], *, required: bool = False) -> list[Built[Any]]:
+        """Build each; a failure is reported and left out. In strict mode, and where the gateway must not run
+        without it (``required``), it ends the start with a `ConfigError` (PLUG-4)."""
+        found = (self._one(one, one.spec.build, required) for one in contributions)
+        return [built for built in found if built is not None]
 
     def _one(
-        self, contribution: Contribution[Any], build: Callable[[GatewayContext], Any]
+        self, contribution: Contribution[Any], build: Callable[[GatewayContext], Any], required: bool
     ) -> Built[Any] | None:
         name, plugin = contribution.spec.name, contribution.plugin
         try:
@@ -48,7 +50,7 @@ class Builder:
             raise
         except Exception as error:
             reason = f"{name!r} could not be built: {type(error).__name__}: {error}"
-            if self.strict:
+            if self.strict or required:
                 raise ConfigError(reason, where=f"plugin {plugin!r}") from error
             self.failed[name] = reason
             self.host.record_failure(plugin, reason)

@@ -1,104 +1,195 @@
-"""What the loaded plugins contribute, and what became of each candidate."""
+"""`PluginHost`: what all loaded plugins contribute, typed and in order (PLUG-2, PLUG-3)."""
 
+import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
 
-from moorage.contract.credentials import InterceptorSpec
-from moorage.contract.hosting import AuthenticatorSpec, CliGroup, LifecycleSpec
-from moorage.contract.launch import LauncherGrammar, LaunchValidatorSpec
-from moorage.contract.routing import RoutingHintSpec
-from moorage.contract.runs import AssistantSpec, RunValidatorSpec
-from moorage.contract.sections import ConfigSection
-from moorage.contract.sinks import SinkSpec
-from moorage.contract.stores import StoreSpec
-from moorage.contract.tasks import TaskDriverSpec
-from moorage.contract.tools import ToolSourceSpec
+from moorage.contract import (
+    AssistantSpec,
+    AuthenticatorSpec,
+    CliGroup,
+    ConfigSection,
+    InterceptorSpec,
+    LauncherGrammar,
+    LaunchValidatorSpec,
+    LifecycleSpec,
+    MoorageError,
+    RoutingHintSpec,
+    RunValidatorSpec,
+    SinkSpec,
+    StoreSpec,
+    TaskDriverSpec,
+    ToolSourceSpec,
+)
+from moorage.host.hooks import HOOKS, Hook
+from moorage.host.reports import LoadReport, PluginState, bounded
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
 KEPT_FAILURES = 20
+MAX_FAILURE_CHARACTERS = 500
+MAX_LISTED = 20
+
+
+class PluginLoadFailed(MoorageError):
+    """The gateway must not start without these plugins (PLUG-4, PLUG-9). ``reports`` says which and why."""
+
+    def __init__(self, reports: Sequence[LoadReport], *, why: str) -> None:
+        shown = [f"{r.name} ({r.source}): {r.state}: {r.error}" for r in reports[:MAX_LISTED]]
+        if len(reports) > MAX_LISTED:
+            shown.append(f"and {len(reports) - MAX_LISTED} more")
+        super().__init__(f"{why}: " + "; ".join(shown))
+        self.reports = tuple(reports)
 
 
 @dataclass(frozen=True, slots=True)
-class Contribution(Generic[T]):
-    """One contributed object and the plugin that it came from."""
+class Contribution(Generic[T_co]):
+    """One object that a plugin contributes. ``plugin`` names it in errors."""
 
-    spec: T
+    spec: T_co
     plugin: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadReport:
-    """What became of one candidate (PLUG-4)."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A plugin's object failed at run time; ``text`` is bounded and redacted."""
 
-    name: str
-    distribution: str
-    version: str
-    entry_point: str
-    state: Literal["loaded", "failed", "blocked", "refused"]
-    error: str | None = None
-    hooks: tuple[str, ...] = ()
+    at: datetime
+    text: str
 
 
-@dataclass
 class PluginHost:
-    """The registry. Contributions come by precedence where they have one, then by plugin name."""
+    """All that plugins contribute, and a report for every candidate.
 
-    reports: tuple[LoadReport, ...] = ()
-    contributions: Mapping[str, Sequence[Contribution[Any]]] = field(default_factory=dict)
-    failures: dict[str, deque[str]] = field(default_factory=dict)
+    The order of each tuple is by precedence where the contribution has one, then by plugin, then by name:
+    never by installation (PLUG-3). It does not change after the start.
+    """
+
+    def __init__(
+        self, reports: Iterable[LoadReport], contributions: Iterable[tuple[Hook, Contribution[Any]]]
+    ) -> None:
+        held = list(contributions)
+        self._reports = _sorted(reports)
+        self._contributions = {name: _ordered(name, held) for name in HOOKS}
+        self._failures: dict[str, deque[Failure]] = {}
+        self._lock = threading.Lock()
+        self._redact: Callable[[str], str] = str
+
+    @property
+    def reports(self) -> tuple[LoadReport, ...]:
+        """Every candidate, by name."""
+        return self._reports
+
+    def report(self, name: str) -> LoadReport | None:
+        """The report of the plugin of this name: the loaded one, where several candidates bear it."""
+        same = [r for r in self._reports if r.name == name]
+        return next((r for r in same if r.loaded), same[0] if same else None)
+
+    def summary(self) -> str:
+        """The one line that the start logs (PLUG-4)."""
+        loaded = [r.name for r in self._reports if r.loaded]
+        return self.counted() + (f": {', '.join(loaded)}" if loaded else "")
+
+    def counted(self) -> str:
+        """The same without the names."""
+        return f"loaded {sum(r.loaded for r in self._reports)} of {len(self._reports)} plugins"
+
+    def ensure_startable(self, *, strict: bool) -> None:
+        """Raises `PluginLoadFailed` where the start must fail: in strict mode for every candidate that is
+        neither loaded nor blocked, else for those that were asked for (PLUG-9)."""
+        amiss = [r for r in self._reports if r.state in (PluginState.FAILED, PluginState.REFUSED)]
+        asked = [r for r in amiss if r.requested]
+        if strict and amiss:
+            raise PluginLoadFailed(amiss, why="plugins.strict is set, and these plugins are not loaded")
+        if asked:
+            raise PluginLoadFailed(asked, why="these plugins were asked for and cannot be loaded")
+
+    def use_redactor(self, redact: Callable[[str], str]) -> None:
+        """From now on failures are recorded redacted (CRED-9)."""
+        self._redact = redact
 
     def record_failure(self, plugin: str, text: str) -> None:
-        """Remember a failure at run time; the newest are kept. ``text`` must hold no secret."""
-        self.failures.setdefault(plugin, deque(maxlen=KEPT_FAILURES)).append(text)
+        """Keep what a plugin's object did wrong; the newest `KEPT_FAILURES` of each plugin are kept."""
+        failure = Failure(datetime.now(UTC), bounded(self._redact(text), MAX_FAILURE_CHARACTERS))
+        with self._lock:
+            self._failures.setdefault(plugin, deque(maxlen=KEPT_FAILURES)).append(failure)
 
-    def _of(self, hook: str) -> tuple[Contribution[Any], ...]:
-        return tuple(
-            sorted(
-                self.contributions.get(hook, ()),
-                key=lambda one: (getattr(one.spec, "precedence", 0), one.plugin),
-            )
-        )
+    def failures(self, plugin: str) -> tuple[Failure, ...]:
+        """The last failures of a plugin, oldest first."""
+        with self._lock:
+            return tuple(self._failures.get(plugin, ()))
+
+    def as_dicts(self) -> list[Mapping[str, Any]]:
+        """All reports with the last failures, JSON-compatible and redacted (``GET /api/plugins``)."""
+        shown: list[Mapping[str, Any]] = []
+        for report in self._reports:
+            failures = [{"at": f.at.isoformat(), "text": f.text} for f in self.failures(report.name)]
+            error = self._redact(report.error) if report.error else None
+            shown.append({**report.as_dict(), "error": error, "failures": failures})
+        return shown
+
+    def add_reports(self, reports: Iterable[LoadReport]) -> None:
+        """Report local code that is no package and was loaded by others (PLUG-9)."""
+        self._reports = _sorted([*self._reports, *reports])
 
     def stores(self) -> tuple[Contribution[StoreSpec], ...]:
-        return self._of("moorage_stores")
+        return self._contributions["moorage_stores"]
 
     def sections(self) -> tuple[Contribution[ConfigSection], ...]:
-        return self._of("moorage_config_sections")
+        return self._contributions["moorage_config_sections"]
 
     def interceptors(self) -> tuple[Contribution[InterceptorSpec], ...]:
-        return self._of("moorage_credential_interceptors")
+        return self._contributions["moorage_credential_interceptors"]
 
     def tool_sources(self) -> tuple[Contribution[ToolSourceSpec], ...]:
-        return self._of("moorage_tool_sources")
+        return self._contributions["moorage_tool_sources"]
 
     def drivers(self) -> tuple[Contribution[TaskDriverSpec], ...]:
-        return self._of("moorage_task_drivers")
+        return self._contributions["moorage_task_drivers"]
 
     def routing_hints(self) -> tuple[Contribution[RoutingHintSpec], ...]:
-        return self._of("moorage_routing_hints")
+        return self._contributions["moorage_routing_hints"]
 
     def launch_validators(self) -> tuple[Contribution[LaunchValidatorSpec], ...]:
-        return self._of("moorage_launch_validators")
+        return self._contributions["moorage_launch_validators"]
 
     def grammars(self) -> tuple[Contribution[LauncherGrammar], ...]:
-        return self._of("moorage_launcher_grammars")
+        return self._contributions["moorage_launcher_grammars"]
 
     def run_validators(self) -> tuple[Contribution[RunValidatorSpec], ...]:
-        return self._of("moorage_run_validators")
+        return self._contributions["moorage_run_validators"]
 
     def assistants(self) -> tuple[Contribution[AssistantSpec], ...]:
-        return self._of("moorage_assistants")
+        return self._contributions["moorage_assistants"]
 
     def sinks(self) -> tuple[Contribution[SinkSpec], ...]:
-        return self._of("moorage_notification_sinks")
+        return self._contributions["moorage_notification_sinks"]
 
     def authenticators(self) -> tuple[Contribution[AuthenticatorSpec], ...]:
-        return self._of("moorage_authenticators")
+        return self._contributions["moorage_authenticators"]
 
     def cli_groups(self) -> tuple[Contribution[CliGroup], ...]:
-        return self._of("moorage_cli_groups")
+        return self._contributions["moorage_cli_groups"]
 
     def lifecycles(self) -> tuple[Contribution[LifecycleSpec], ...]:
-        return self._of("moorage_lifecycle")
+        return self._contributions["moorage_lifecycle"]
+
+
+def _ordered(
+    name: str, contributions: Iterable[tuple[Hook, Contribution[Any]]]
+) -> tuple[Contribution[Any], ...]:
+    mine = [(hook, contribution) for hook, contribution in contributions if hook.name == name]
+
+    def key(pair: tuple[Hook, Contribution[Any]]) -> tuple[int, str, str]:
+        hook, contribution = pair
+        spec = contribution.spec
+        return (getattr(spec, "precedence", 0), contribution.plugin, getattr(spec, hook.label))
+
+    return tuple(contribution for _, contribution in sorted(mine, key=key))
+
+
+def _sorted(reports: Iterable[LoadReport]) -> tuple[LoadReport, ...]:
+    return tuple(sorted(reports, key=lambda r: (r.name, r.distribution, r.entry_point)))

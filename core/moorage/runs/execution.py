@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -25,6 +25,9 @@ from moorage.runs.secrets import Scrubber
 log = logging.getLogger(__name__)
 
 ACTIVE = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
+LEASE_SECONDS = 20.0
+HEARTBEAT_SECONDS = 2.0
+"""How often a process extends the leases of its runs, and learns what was ended elsewhere."""
 TURN_POLL_SECONDS = 0.5
 """How often a queued run looks for the end of a run that another process executes."""
 
@@ -37,7 +40,11 @@ class Execution:
     request: RunRequest = field(repr=False)
     named: NamedAssistant
     feed: RunFeed
+    before: Callable[[], Awaitable[None]] | None = None
     task: "asyncio.Task[None] | None" = None
+    started: bool = False
+    doomed: bool = False
+    """Cancelled before its task had a chance to run: a task that is cancelled then never runs at all."""
     began: bool = False
     ending: bool = False
     """The outcome is being recorded: nobody may interfere."""
@@ -52,6 +59,7 @@ class Executor:
         store: Store,
         tools: ToolSource,
         clock: Clock,
+        replica_id: str,
         feeds: Feeds,
         journal: Journal,
         finished: Callable[[RunRequest], None],
@@ -61,6 +69,7 @@ class Executor:
         self._finished = finished
         self._tools = tools
         self._clock = clock
+        self._replica_id = replica_id
         self._feeds = feeds
         self._journal = journal
         self._redactor = redactor
@@ -73,9 +82,19 @@ class Executor:
     def get(self, run_id: str) -> Execution | None:
         return self._executions.get(run_id)
 
-    def start(self, run: RunRecord, request: RunRequest, named: NamedAssistant) -> RunFeed:
-        """Execute in the background, when the delay is over and older runs of the thread have ended."""
-        execution = Execution(run, request, named, self._feeds.open(hide_run(run)))
+    def start(
+        self,
+        run: RunRecord,
+        request: RunRequest,
+        named: NamedAssistant,
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> RunFeed:
+        """Execute in the background, when the delay is over and older runs of the thread have ended.
+
+        ``before`` is awaited once after the delay, and may end older runs.
+        """
+        execution = Execution(run, request, named, self._feeds.open(hide_run(run)), before)
         execution.feed.publish("metadata", {"run_id": run.run_id, "attempt": 1})
         self._executions[run.run_id] = execution
         # A context of its own: a run that is launched from within another inherits nothing of it.
@@ -89,7 +108,9 @@ class Executor:
         execution = self._executions.get(run_id)
         if execution is None or execution.task is None:
             return None
-        if not execution.ending:
+        if not execution.started:
+            execution.doomed = True
+        elif not execution.ending:
             execution.task.cancel()
         return execution.task
 
@@ -101,8 +122,10 @@ class Executor:
     async def _lead(self, execution: Execution) -> None:
         outcome: tuple[RunStatus, str | None] | None = None
         scrubber = Scrubber(execution.request.secrets, self._redactor)
+        execution.started = True
         try:
-            outcome = await self._execute(execution)
+            if not execution.doomed:
+                outcome = await self._execute(execution, scrubber)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # the assistant's own doing, nobody asked for it
@@ -120,22 +143,23 @@ class Executor:
                 self._announce()
                 self._finished(execution.request)
 
-    async def _execute(self, execution: Execution) -> tuple[RunStatus, str | None] | None:
+    async def _execute(self, execution: Execution, scrubber: Scrubber) -> tuple[RunStatus, str | None] | None:
         run = execution.run
-        await self._await_turn(run)
-        if not await self._store.runs.transition(
-            run.run_id, expected=frozenset({RunStatus.PENDING}), to=RunStatus.RUNNING
-        ):
-            return None
+        await self._await_turn(execution)
+        while not await self._store.runs.begin(run.run_id, self._replica_id):
+            now = await self._store.runs.get(run.run_id)
+            if now is None or now.status is not RunStatus.PENDING or now.owner != self._replica_id:
+                return None  # ended meanwhile, or another process's by now
+            await self._sleep_until_moved()
         execution.began = True
         await self._journal.started(run)
-        context = await self._context(execution)
+        context = await self._context(execution, scrubber)
         async with aclosing(execution.named.assistant.stream(context, execution.request.input)) as events:  # type: ignore[type-var]
             async for event in events:
                 await self._pass_on(execution, event)
         return RunStatus.SUCCESS, None
 
-    async def _context(self, execution: Execution) -> RunContext:
+    async def _context(self, execution: Execution, scrubber: Scrubber) -> RunContext:
         run, request = execution.run, execution.request
         call = CallContext(
             principal=request.principal,
@@ -160,6 +184,7 @@ class Executor:
             interrupt_after=request.interrupt_after,
             stream_modes=request.stream_modes,
             stream_subgraphs=request.stream_subgraphs,
+            redact=scrubber.text,
         )
 
     async def _pass_on(self, execution: Execution, event: AssistantEvent) -> None:
@@ -170,15 +195,18 @@ class Executor:
         execution.feed.publish(name, hide_stream(name, event.data), mode=event.mode)
         await self._journal.event(execution.run, event)
 
-    async def _await_turn(self, run: RunRecord) -> None:
+    async def _await_turn(self, execution: Execution) -> None:
+        run = execution.run
         due = run.created_at + timedelta(seconds=after_seconds(run))
         while (left := (due - self._clock.now()).total_seconds()) > 0:
             await self._clock.sleep(left)
+        if execution.before is not None:
+            await execution.before()
         while await self._is_blocked(run):
             await self._sleep_until_moved()
 
     async def _is_blocked(self, run: RunRecord) -> bool:
-        """Whether an older run of the thread is active, or still winds down here."""
+        """Whether an older run of the thread is active, or one still winds down here."""
         here = (
             other.run
             for other in self._executions.values()
@@ -237,8 +265,9 @@ def end_item(run: RunRecord) -> tuple[str, dict[str, str | None]]:
     """``end``, or ``error`` with what is known of the failure."""
     if run.status is RunStatus.SUCCESS:
         return "end", {"run_id": run.run_id, "status": run.status.value}
-    if run.status is RunStatus.PENDING:
-        return "error", {"error": "GatewayStopped", "message": "the gateway stops; the run is still queued"}
+    if not run.status.terminal:
+        message = "this process no longer executes the run; join it again to learn how it ends"
+        return "error", {"error": "RunElsewhere", "message": message}
     name, _, message = (run.error or "").partition(": ")
     if not message or not name.isidentifier():
         name, message = f"Run{run.status.value.capitalize()}", run.error or f"the run is {run.status.value}"

@@ -9,14 +9,13 @@ from moorage.contract.identity import Principal
 from moorage.contract.runs import RunStatus
 from moorage.contract.stores import RunRecord, Store
 from moorage.runs.directory import AssistantDirectory
-from moorage.runs.execution import ACTIVE, Executor
+from moorage.runs.ending import Ender
+from moorage.runs.execution import ACTIVE, HEARTBEAT_SECONDS, LEASE_SECONDS, Executor
 from moorage.runs.journal import Journal
 from moorage.runs.records import had_secrets, restored
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 20.0
-HEARTBEAT_SECONDS = 2.0
 TAKE_OVER_SECONDS = 5.0
 
 PROCESS_GONE = "the process that executed this run is gone; a run that has begun is never repeated"
@@ -39,6 +38,7 @@ class Keeper:
         executor: Executor,
         directory: AssistantDirectory,
         journal: Journal,
+        ender: Ender,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -46,6 +46,7 @@ class Keeper:
         self._executor = executor
         self._directory = directory
         self._journal = journal
+        self._ender = ender
 
     async def keep(self) -> None:
         """Loop until cancelled. A store that cannot be reached is tried again."""
@@ -87,7 +88,8 @@ class Keeper:
                 await self._fail(run, str(error))
                 return
             roles = await self._store.keys.roles_of(run.user_id)
-            self._executor.start(run, restored(run, Principal(run.user_id, roles)), named)
+            request = restored(run, Principal(run.user_id, roles))
+            self._executor.start(run, request, named, before=self._ender.room_for(run))
 
     async def _fail(self, run: RunRecord, error: str) -> None:
         log.warning("run %s of thread %s: %s", run.run_id, run.thread_id, error)

@@ -17,10 +17,11 @@ from moorage.contract.stores import RunEvent, RunRecord, Store
 from moorage.contract.tools import ToolSource
 from moorage.runs.admission import Admission, NamedValidator
 from moorage.runs.directory import AssistantDirectory, NamedAssistant
-from moorage.runs.execution import ACTIVE, Executor, end_item
+from moorage.runs.ending import Ender
+from moorage.runs.execution import LEASE_SECONDS, Executor, end_item
 from moorage.runs.feeds import Feeds, RunResult, StreamItem, gap
 from moorage.runs.journal import Completed, Journal
-from moorage.runs.keeper import LEASE_SECONDS, Keeper
+from moorage.runs.keeper import Keeper
 from moorage.runs.records import run_id_for, stored
 from moorage.runs.redaction import hide_event, hide_run
 from moorage.runs.threads import InvalidThreadId, ThreadService
@@ -77,10 +78,18 @@ class RunService:
             store=store,
             tools=tools,
             clock=clock,
+            replica_id=replica_id,
             feeds=self._feeds,
             journal=self._journal,
             finished=self._clean_up,
             redactor=redactor,
+        )
+        self._ender = Ender(
+            store=store,
+            clock=clock,
+            executor=self._executor,
+            directory=self._directory,
+            journal=self._journal,
         )
         self._keeper = Keeper(
             store=store,
@@ -89,6 +98,7 @@ class RunService:
             executor=self._executor,
             directory=self._directory,
             journal=self._journal,
+            ender=self._ender,
         )
         self.threads = ThreadService(
             store=store,
@@ -172,12 +182,10 @@ class RunService:
         )
         if not created:
             return run, False
-        self._executor.start(run, request, named)
+        self._executor.start(run, request, named, before=self._ender.room_for(run))
         if request.origin != "internal":
             shown = {**run.metadata, "graph_id": named.name, "assistant_id": named.name}
             await self._store.threads.merge_metadata(run.thread_id, shown)
-        if request.multitask_strategy in ("interrupt", "rollback"):
-            await self._make_room(run, rollback=request.multitask_strategy == "rollback")
         return run, True
 
     def _own(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
@@ -211,13 +219,6 @@ class RunService:
             state = await named.assistant.state(request.thread_id, checkpoint_id=request.checkpoint_id)
         if state is None:
             raise NotFound(f"thread {request.thread_id!r} has no such checkpoint")
-
-    async def _make_room(self, run: RunRecord, *, rollback: bool) -> None:
-        """End the older active runs of the thread, so that this one's turn comes."""
-        for status in sorted(ACTIVE):
-            for other in await self._store.runs.list(run.thread_id, status=status, limit=1_000):
-                if other.run_id != run.run_id and other.created_at <= run.created_at:
-                    await self._end(other, rollback=rollback)
 
     async def get(self, principal: Principal, thread_id: str, run_id: str) -> RunRecord:
         """Raises `NotFound`."""
@@ -254,25 +255,15 @@ class RunService:
         run = await self._owned(principal, thread_id, run_id)
         if run.status.terminal:
             return hide_run(run)
-        await self._end(run, rollback=action == "rollback", wait=wait)
+        await self._ender.end(run, rollback=action == "rollback", wait=wait)
         ended = await self._store.runs.get(run_id)
         return hide_run(ended or replace(run, status=RunStatus.INTERRUPTED))
-
-    async def _end(self, run: RunRecord, *, rollback: bool, wait: bool = True) -> None:
-        await self._journal.conclude(
-            run.run_id, expected=ACTIVE, to=RunStatus.INTERRUPTED, error="the run was cancelled"
-        )
-        self._executor.cancel(run.run_id)
-        if wait or rollback:
-            await self._executor.stop(run.run_id)
-        if rollback:
-            await self._roll_back(run)
 
     async def delete(self, principal: Principal, thread_id: str, run_id: str) -> None:
         """Remove a run, which is cancelled first where it is active. Raises `NotFound`."""
         run = await self._owned(principal, thread_id, run_id)
         if not run.status.terminal:
-            await self._end(run, rollback=False)
+            await self._ender.end(run)
         await self._store.runs.delete(run_id)
         self._feeds.drop(run_id)
 
@@ -348,26 +339,6 @@ class RunService:
         if run is None or run.thread_id != thread_id:
             raise NotFound(f"thread {thread_id!r} has no run {run_id[:64]!r}")
         return run
-
-    async def _roll_back(self, run: RunRecord) -> None:
-        """Make the state from before the run the latest again, and remove the run."""
-        named = self._directory.for_state(run.assistant_id)
-        if named is not None:
-            await self._restore_state(named, run)
-        await self._store.runs.delete(run.run_id)
-
-    async def _restore_state(self, named: NamedAssistant, run: RunRecord) -> None:
-        touched = False
-        async for state in named.assistant.history(run.thread_id, limit=10_000):
-            if state.metadata.get("run_id") != run.run_id:
-                if touched:
-                    await named.assistant.update_state(
-                        run.thread_id, None, as_node="__copy__", checkpoint_id=state.checkpoint_id
-                    )
-                return
-            touched = True
-        if touched:
-            await named.assistant.delete_thread(run.thread_id)
 
 
 def _with_thread(request: RunRequest) -> RunRequest:

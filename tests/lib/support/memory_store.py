@@ -161,6 +161,16 @@ class MemoryRuns:
         ]
         return found[offset : offset + limit]
 
+    async def begin(self, run_id: str, owner: str) -> bool:
+        run = self.rows.get(run_id)
+        if run is None or run.status is not RunStatus.PENDING or run.owner != owner:
+            return False
+        others = (other for other in self.rows.values() if other.thread_id == run.thread_id)
+        if any(other.status is RunStatus.RUNNING for other in others):
+            return False
+        self.rows[run_id] = replace(run, status=RunStatus.RUNNING, updated_at=_now())
+        return True
+
     async def transition(
         self, run_id: str, *, expected: frozenset[RunStatus], to: RunStatus, error: str | None = None
     ) -> bool:

@@ -125,6 +125,19 @@ def request(thread_id: str | None = "t1", principal: Principal = ALICE, **body: 
     )
 
 
+async def kill(service: RunService) -> None:
+    """The process of this service is gone: its work ends without a word to the store."""
+
+    async def dead(*_: Any, **__: Any) -> None:
+        raise ConnectionError("the process is dead")
+
+    vars(service._journal)["conclude"] = dead
+    tasks = [execution.task for execution in service._executor.all() if execution.task is not None]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def until(condition: Callable[[], Any], within: float = 10.0) -> None:
     """Wait in real time for a condition, or for what a coroutine function answers to be true."""
     deadline = time.monotonic() + within

@@ -1,0 +1,33 @@
+"""Routing hints of all plugins as one provider (ROUTE-2)."""
+
+import logging
+from collections.abc import Sequence
+
+from moorage.contract import RoutingHint, RoutingHintProvider, ServerConfig
+from moorage.gateway.building import Built
+
+log = logging.getLogger(__name__)
+
+
+class RoutingHints:
+    """The highest precedence that has an opinion wins; a provider that fails has none (PLUG-7)."""
+
+    def __init__(self, built: Sequence[Built[RoutingHintProvider]]) -> None:
+        """``built`` by precedence, the lowest first."""
+        self._built = tuple(reversed(built))
+
+    def hint(self, server: ServerConfig, raw_name: str) -> RoutingHint | None:
+        """See `RoutingHintProvider`."""
+        for one in self._built:
+            try:
+                hint = one.object.hint(server, raw_name)
+            except Exception as error:
+                log.warning(
+                    "plugin %r: routing hints %r failed: %s", one.plugin, one.name, type(error).__name__
+                )
+                continue
+            if isinstance(hint, RoutingHint):
+                return hint
+            if hint is not None:
+                log.warning("plugin %r: routing hints %r answered with no hint", one.plugin, one.name)
+        return None

@@ -1,0 +1,84 @@
+"""The parts of a gateway that are built from contributions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from moorage.calls.chain import BuiltInterceptor, InterceptorChain, refusing
+from moorage.calls.local import load_local_interceptors
+from moorage.contract import TaskDriver
+from moorage.gateway.building import Builder
+from moorage.host import ContributionInfo, LoadReport, PluginState
+from moorage.runs.admission import NamedValidator
+from moorage.runs.directory import NamedAssistant
+from moorage.tasks.drivers import NamedDriver
+
+INTERCEPTOR_HOOK = "moorage_credential_interceptors"
+
+
+@dataclass(frozen=True, slots=True)
+class Drivers:
+    """The installed task drivers (`TaskDriverRegistry`)."""
+
+    named: Mapping[str, NamedDriver]
+
+    def drivers(self) -> Mapping[str, TaskDriver]:
+        """Driver name → driver."""
+        return {name: one.driver for name, one in self.named.items()}
+
+
+def interceptor_chain(builder: Builder) -> InterceptorChain:
+    """All interceptors, local ones included; one that could not be built refuses its calls, since a gap in
+    the chain would send them without what it adds or checks (PLUG-9, CRED-1)."""
+    contributed = builder.host.interceptors()
+    built = {(one.plugin, one.name): one.object for one in builder.all(contributed)}
+    local = load_local_interceptors(builder.context)
+    builder.host.add_reports(map(_local_report, local))
+    return InterceptorChain(
+        [
+            BuiltInterceptor(one.spec, built[one.plugin, one.spec.name], one.plugin)
+            if (one.plugin, one.spec.name) in built
+            else refusing(one.spec, one.plugin)
+            for one in contributed
+        ]
+        + local
+    )
+
+
+def _local_report(one: BuiltInterceptor) -> LoadReport:
+    return LoadReport(
+        name=one.plugin,
+        distribution="(mcpInterceptors)",
+        version="",
+        entry_point=one.plugin,
+        state=PluginState.LOADED,
+        hooks=(INTERCEPTOR_HOOK,),
+        contributions=(
+            ContributionInfo(INTERCEPTOR_HOOK, one.spec.name, one.spec.precedence, one.spec.section),
+        ),
+        requested=True,
+    )
+
+
+def task_drivers(builder: Builder) -> Drivers:
+    """The drivers that could be built."""
+    built = builder.all(builder.host.drivers())
+    return Drivers({one.name: NamedDriver(one.name, one.plugin, one.object) for one in built})
+
+
+def assistants(builder: Builder) -> dict[str, NamedAssistant]:
+    """The assistants that could be built, each with why it cannot run here, if so."""
+    specs = {one.spec.name: one.spec for one in builder.host.assistants()}
+    named: dict[str, NamedAssistant] = {}
+    for one in builder.all(builder.host.assistants()):
+        spec = specs[one.name]
+        unavailable = spec.available(builder.context) if spec.available else None
+        named[one.name] = NamedAssistant(one.name, spec.description, one.object, unavailable)
+    return named
+
+
+def run_validators(builder: Builder) -> list[NamedValidator]:
+    """All run validators by precedence. One that cannot be built fails the start: what it would have
+    refused must not pass (RUN-3)."""
+    contributions = builder.host.run_validators()
+    built = builder.all(contributions, required=True)
+    return [NamedValidator(one.name, one.plugin, one.object) for one in built]
