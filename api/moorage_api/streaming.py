@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from moorage_api.encoding import encode
@@ -59,9 +60,24 @@ async def _pump(source: AsyncGenerator[bytes, None], pieces: "asyncio.Queue[byte
     try:
         async for piece in source:
             await pieces.put(piece)
+    except Exception:
+        await pieces.put(None)
+        raise
     finally:
         await source.aclose()
     await pieces.put(None)
+
+
+async def ending_in_error(
+    source: AsyncGenerator[bytes, None], failed: Callable[[Exception], Any]
+) -> AsyncGenerator[bytes, None]:
+    """Server-sent events that tell, as ``error``, what went wrong after the status was sent."""
+    async with aclosing(source):
+        try:
+            async for piece in source:
+                yield piece
+        except Exception as error:
+            yield sse("error", failed(error))
 
 
 async def late_json(value: Awaitable[Any], failed: Callable[[Exception], Any]) -> AsyncGenerator[bytes, None]:

@@ -1,5 +1,6 @@
 """An agent with many tools sees those that it has found, and can call no other (ROUTE-3, ROUTE-4, C55)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +20,9 @@ TOPICS = ("invoice", "weather", "calendar", "parcel", "translate", "chess")
 class Bench:
     """The agent with one tool a topic, of which more than ``above`` are too many."""
 
-    def __init__(self, rig: Any, *, above: int = 3, by_keywords: int = 3, **hints: RoutingHint) -> None:
+    def __init__(self, rig: Any, *, above: int = 3, by_keywords: int = 3, hints: Mapping[str, RoutingHint] | None = None) -> None:
         self.called: list[str] = []
-        self.tools = FixedTools([self._tool(topic, hints.get(topic)) for topic in TOPICS])
+        self.tools = FixedTools([self._tool(topic, (hints or {}).get(topic)) for topic in TOPICS])
         self.model = ScriptedModel()
         settings = AssistantSettings(defer_tools_above=above, promoted_by_keywords=by_keywords)
         self._rig = rig
@@ -125,7 +126,7 @@ async def test_keywords_of_the_latest_real_user_message_promote(rig: Any) -> Non
         "parcel": RoutingHint("prefer", 0, ("bill",)),
         "chess": RoutingHint("off", 100, ("bill",)),
     }
-    bench = await Bench(rig, by_keywords=2, **hints).open()
+    bench = await Bench(rig, by_keywords=2, hints=hints).open()
     await bench.say("the bill, please", call("s_weather"), "ok")
     assert bench.offered[0] == {"tool_search", "s_weather", "s_invoice"}
     assert bench.called == ["weather"]

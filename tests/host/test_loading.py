@@ -124,8 +124,13 @@ def test_a_real_interrupt_still_ends_the_command(tmp_path: Path) -> None:
     install(
         tmp_path, "slow", f"import time\nopen({str(ready)!r}, 'w').close()\ntime.sleep(60)\n" + hook("x" * 3)
     )
+    # A test run in a shell's background hands down an ignored SIGINT.
+    start = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from moorage.cli import main; main()"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "moorage", "plugins"],
+        [sys.executable, "-c", start, "plugins"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ from moorage.contract.stores import RunRecord
 from moorage.runs.request import run_request, stream_modes
 from moorage_api.problems import describe
 from moorage_api.schemas.runs import RunCreate, StreamEvent
-from moorage_api.streaming import JSON_BEAT, SSE_BEAT, SSE_MEDIA_TYPE, alive, late_json, sse
+from moorage_api.streaming import JSON_BEAT, SSE_BEAT, SSE_MEDIA_TYPE, alive, ending_in_error, late_json, sse
 from moorage_api.wiring import Runtime
 
 Action = Annotated[Literal["interrupt", "rollback"], QueryParameter(description="How to end it.")]
@@ -93,7 +93,7 @@ def sse_answer(
         runtime,
         run,
         principal,
-        _events(items),
+        ending_in_error(_events(items), error_event),
         beat=SSE_BEAT,
         media_type=SSE_MEDIA_TYPE,
         again="stream",
@@ -142,7 +142,12 @@ async def _events(items: AsyncIterator[Any]) -> AsyncGenerator[bytes, None]:
         yield sse(item.event, item.data, item.id)
 
 
-def error_document(error: Exception) -> Mapping[str, Any]:
-    """How ``wait`` and ``join`` say that something went wrong after the status was sent."""
+def error_event(error: Exception) -> Mapping[str, Any]:
+    """How a stream says that something went wrong after the status was sent."""
     problem, _ = describe(error)
-    return {"__error__": {"error": type(error).__name__, "message": problem.detail}}
+    return {"error": type(error).__name__, "message": problem.detail}
+
+
+def error_document(error: Exception) -> Mapping[str, Any]:
+    """How ``wait`` and ``join`` say it."""
+    return {"__error__": error_event(error)}

@@ -11,9 +11,10 @@ from litestar.response import Stream
 from moorage.contract.errors import NotFound
 from moorage.contract.stores import RunEvent as RunEventRecord
 from moorage_api.routes.documented import problems
+from moorage_api.routes.launching import error_event
 from moorage_api.schemas.ids import ThreadId
 from moorage_api.schemas.runs import StreamEvent
-from moorage_api.streaming import SSE_BEAT, SSE_MEDIA_TYPE, alive, sse
+from moorage_api.streaming import SSE_BEAT, SSE_MEDIA_TYPE, alive, ending_in_error, sse
 from moorage_api.views import event_view
 from moorage_api.wiring import GatewayDep, PrincipalDep, RuntimeDep
 
@@ -54,7 +55,7 @@ async def stream_thread_events(
         principal, thread_id, event_types=names or None, after_seq=min(resumed, 2**62)
     )
     pieces = alive(
-        _pieces(events),
+        ending_in_error(_pieces(events), error_event),
         beat=SSE_BEAT,
         every_seconds=runtime.settings.heartbeat_seconds,
         stopping=runtime.stopping,

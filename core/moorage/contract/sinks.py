@@ -83,4 +83,5 @@ class SinkSpec:
     sink in force may be primary: the one that settings name, ``thread`` by default)."""
 
     name: str
-    build: "Callable[[GatewayContext], NotificationSink]"
+    build: "Callable[[GatewayContext], NotificationSink | None]"
+    """None where settings configure no such sink: it is not in force then."""

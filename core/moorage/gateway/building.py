@@ -32,18 +32,27 @@ class Builder:
     failed: dict[str, str] = field(default_factory=dict)
     """Contribution name → why it could not be built."""
 
-    def all(self, contributions: Iterable[Contribution[Any]], *, required: bool = False) -> list[Built[Any]]:
+    def all(
+        self, contributions: Iterable[Contribution[Any]], *, required: bool = False, optional: bool = False
+    ) -> list[Built[Any]]:
         """Build each; a failure is reported and left out. In strict mode, and where the gateway must not run
-        without it (``required``), it ends the start with a `ConfigError` (PLUG-4)."""
-        found = (self._one(one, one.spec.build, required) for one in contributions)
+        without it (``required``), it ends the start with a `ConfigError` (PLUG-4). ``optional``: a build
+        may return None, for what settings do not configure."""
+        found = (self._one(one, one.spec.build, required, optional) for one in contributions)
         return [built for built in found if built is not None]
 
     def _one(
-        self, contribution: Contribution[Any], build: Callable[[GatewayContext], Any], required: bool
+        self,
+        contribution: Contribution[Any],
+        build: Callable[[GatewayContext], Any],
+        required: bool,
+        optional: bool,
     ) -> Built[Any] | None:
         name, plugin = contribution.spec.name, contribution.plugin
         try:
             made = build(self.context)
+            if made is None and optional:
+                return None
             if made is None:
                 raise TypeError("build returned None")
         except ConfigError:

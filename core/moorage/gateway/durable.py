@@ -44,7 +44,7 @@ def task_runtime(settings: Settings, store: Store, drivers: Drivers, builder: Bu
         "owner": context.replica_id,
         "redact": context.service(Redactor).redact,
     }
-    sinks = {one.name: one.object for one in builder.all(builder.host.sinks())}
+    sinks = {one.name: one.object for one in builder.all(builder.host.sinks(), optional=True)}
     try:
         notifier = Notifier(sinks=sinks, primary=settings.tasks.sink, **shared)
     except ValueError as error:

@@ -2,7 +2,8 @@
 
 import copy
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from moorage.contract import (
     RunEvent,
     RunRecord,
     RunStatus,
+    StoreSignal,
     ThreadBusy,
     ThreadRecord,
 )
@@ -33,6 +35,10 @@ class MemoryStore:
         self.keys = _Keys()
         self.tasks = tasks if tasks is not None else _Tasks()
         self.memos = None
+
+    def watch(self, heard: Callable[[StoreSignal], None]) -> AbstractAsyncContextManager[None]:
+        """Gives no signals: they are hints."""
+        return nullcontext()
 
     async def ping(self) -> None:
         return None

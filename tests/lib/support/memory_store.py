@@ -1,7 +1,8 @@
 """A store in memory, for tests of what lies above stores. It is not durable and knows no tasks."""
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from moorage.contract import (
     RunEvent,
     RunRecord,
     RunStatus,
+    StoreSignal,
     ThreadBusy,
     ThreadRecord,
 )
@@ -260,6 +262,10 @@ class MemoryStore:
         self.runs = MemoryRuns(self)
         self.events = MemoryEvents(self)
         self.broken: Exception | None = None
+
+    def watch(self, heard: Callable[[StoreSignal], None]) -> AbstractAsyncContextManager[None]:
+        """Gives no signals: they are hints."""
+        return nullcontext()
 
     async def ping(self) -> None:
         if self.broken is not None:

@@ -1,5 +1,7 @@
 """Every operation of the API, out of its own OpenAPI document, so that none can be forgotten."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,3 +44,17 @@ async def operations(http: httpx.AsyncClient) -> list[Operation]:
         for method in METHODS
         if method in item
     ]
+
+
+async def text_of(
+    http: httpx.AsyncClient, method: str, path: str, *, enough: Callable[[str], bool], **sent: Any
+) -> str:
+    """An answer's text; of an event stream that does not end, what came until it was ``enough``."""
+    text = ""
+    async with asyncio.timeout(30), http.stream(method, path, **sent) as answer:
+        endless = answer.headers.get("content-type", "").startswith("text/event-stream")
+        async for piece in answer.aiter_text():
+            text += piece
+            if endless and enough(text):
+                break
+    return text

@@ -1,0 +1,1 @@
+"""Attention events as signed webhooks (NOTE-4)."""
