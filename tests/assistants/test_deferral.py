@@ -20,7 +20,14 @@ TOPICS = ("invoice", "weather", "calendar", "parcel", "translate", "chess")
 class Bench:
     """The agent with one tool a topic, of which more than ``above`` are too many."""
 
-    def __init__(self, rig: Any, *, above: int = 3, by_keywords: int = 3, hints: Mapping[str, RoutingHint] | None = None) -> None:
+    def __init__(
+        self,
+        rig: Any,
+        *,
+        above: int = 3,
+        by_keywords: int = 3,
+        hints: Mapping[str, RoutingHint] | None = None,
+    ) -> None:
         self.called: list[str] = []
         self.tools = FixedTools([self._tool(topic, (hints or {}).get(topic)) for topic in TOPICS])
         self.model = ScriptedModel()
