@@ -12,9 +12,10 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from support.api_fakes import FakeGateway, SystemClock
+from support.api_fakes import FakeGateway
 from support.http import serving
 
+from moorage.clock import SystemClock
 from moorage.contract import (
     CredentialDenied,
     ExtensionsSource,

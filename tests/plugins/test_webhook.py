@@ -138,17 +138,12 @@ async def test_a_redirect_is_not_followed() -> None:
     assert len(receiver.got) == 1
 
 
-@pytest.mark.parametrize(
-    ("value", "least", "most"),
-    [
-        ("120", 120, 120),
-        (format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True), 3_000, 3_601),
-    ],
-)
-async def test_retry_after_is_heard(value: str, least: float, most: float) -> None:
-    answer = await outcome(Receiver(503, {"Retry-After": value}))
-    assert answer.retry_after_seconds is not None
-    assert least <= answer.retry_after_seconds <= most
+async def test_retry_after_is_heard() -> None:
+    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    for value, least, most in (("120", 120, 120), (in_an_hour, 3_000, 3_601)):
+        answer = await outcome(Receiver(503, {"Retry-After": value}))
+        assert answer.retry_after_seconds is not None
+        assert least <= answer.retry_after_seconds <= most
 
 
 @pytest.mark.parametrize("value", ["", "soon", "-5", "1e9", "\u0661", "Wed, 99 Foo 2026 00:00:00 GMT"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.clock import FakeClock
-from support.memory_runs import MemoryStore
+from support.memory_store import MemoryStore
 from support.runs import ALICE, BOB, ScriptedAssistant, request, run_service, until
 
 from moorage.contract import NotFound, RunContext, RunStatus, Store

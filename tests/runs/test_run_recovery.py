@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from support.clock import FakeClock
-from support.memory_runs import MemoryStore
+from support.memory_store import MemoryStore
 from support.runs import ALICE, ScriptedAssistant, kill, request, run_service, until
 
 from moorage.contract import Principal, RunContext, RunStatus
@@ -30,7 +30,7 @@ def fake_store(fake_clock: FakeClock) -> MemoryStore:
 async def test_runs_of_a_dead_replica_end_truthfully_or_are_started_by_another(
     fake_clock: FakeClock, fake_store: MemoryStore
 ) -> None:
-    fake_store.keys.roles["alice"] = frozenset({"user", "ops"})
+    await fake_store.keys.issue("alice", "user", "ops")
     dead = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(hang)}, replica="dead")
     for thread in ("begun", "queued", "secret"):
         await dead.threads.create(ALICE, thread_id=thread)

@@ -13,7 +13,8 @@ from moorage.contract import Store
 from moorage_drivers.sql.store import open_store
 
 CALLS: dict[str, Callable[[Store], Awaitable[object]]] = {
-    "write": lambda store: store.memos.put("key", "value"),
+    # A key of their own: a write whose caller has left goes on, on PostgreSQL beside what is written next.
+    "write": lambda store: store.memos.put("abandoned", "value"),
     "read": lambda store: store.memos.get("key"),
     "claim": lambda store: store.tasks.claim("me", limit=8, lease_seconds=10),
 }

@@ -1,13 +1,13 @@
 """A gateway made of memory, for tests of the HTTP layer: real runs, a fake assistant and store."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from moorage.clock import SystemClock
 from moorage.contract import (
     AssistantEvent,
     GatewayContext,
@@ -20,17 +20,6 @@ from moorage.contract import (
 from moorage.runs.service import NamedAssistant, NamedValidator, RunService
 from moorage.settings import Settings
 from support.memory_store import MemoryStore
-
-
-class SystemClock:
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 class EchoAssistant:
@@ -145,7 +134,7 @@ class FakeGateway:
 
     def __init__(self, *, host: Any = None, validators: tuple[NamedValidator, ...] = ()) -> None:
         self.settings = Settings(home=Path("unused"), database_url="memory:")
-        self.store = MemoryStore()
+        self.store = MemoryStore(SystemClock())
         self.host = host or NoHost()
         self.context: GatewayContext | None = None
         self.tools = FakeTools()
