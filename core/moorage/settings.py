@@ -54,6 +54,10 @@ class AssistantSettings:
 
     model: str | None = None
     """A model as ``init_chat_model`` names it, for the default agent."""
+    defer_tools_above: int = _number(64, low=0, high=1_000_000)
+    """With more tools of servers than this, the agent has to look for them (ROUTE-4)."""
+    promoted_by_keywords: int = _number(3, low=0, high=100)
+    """So many deferred tools at most are shown for their keywords in a user's message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

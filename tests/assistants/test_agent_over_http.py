@@ -1,25 +1,15 @@
 """The default agent in a real gateway process, through the public LangGraph client."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-import support
 from langgraph_sdk import get_client
+from support.installing import installed
 from support.runs import until
 
 from moorage.testing.process import GatewayProcess
 from moorage_api.demo.processes import TASK_TOOLSET, jobs_server
-
-
-def installed(site: Path, plugin: str) -> str:
-    """A ``PYTHONPATH`` under which the plugin is an installed distribution."""
-    information = site / f"{plugin}-1.0.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {plugin}\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text(f"[moorage.plugins]\n{plugin} = support.{plugin}\n")
-    return os.pathsep.join([str(site), str(Path(support.__file__).parents[1])])
 
 
 @pytest.mark.req("RUN-5", "RUN-6", "NOTE-2", "NOTE-6", "TASK-3")

@@ -3,6 +3,7 @@
 from litestar.types import ControllerRouterHandler
 
 from moorage_api.routes import absent, assistants, operations, runs, stateless, tasks, threads
+from moorage_api.routes.files import get_thread_file
 from moorage_api.routes.health import healthz, readyz
 from moorage_api.routes.metrics import metrics
 from moorage_api.routes.thread_events import stream_thread_events
@@ -17,6 +18,7 @@ def all_routes() -> list[ControllerRouterHandler]:
         assistants.router,
         threads.router,
         stream_thread_events,
+        get_thread_file,
         runs.router,
         stateless.router,
         tasks.router,

@@ -10,9 +10,11 @@ from langchain.agents.middleware.types import AgentState
 from langchain.chat_models import init_chat_model
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from moorage.contract import ConfigError, GatewayContext, RunContext, routing_prompt
+from moorage_drivers.assistants.deferral import Deferral
 from moorage_drivers.assistants.graph import Graph, GraphAssistant, GraphContext, native_tools
 from moorage_drivers.assistants.task_tools import task_tools
 from moorage_drivers.assistants.tool_errors import explain_for
@@ -41,17 +43,27 @@ class AgentAssistant(GraphAssistant):
 
     def build(self, run: RunContext | None, saver: BaseCheckpointSaver[str]) -> Graph:
         tools = [*native_tools(run), *(task_tools(self._context) if run is not None else ())]
-        hints = routing_prompt(run.tools) if run is not None else ""
+        deferral = self._deferral(run)
+        hints = routing_prompt(run.tools) if run is not None and not deferral.active else ""
         graph: Graph = create_agent(
             self._model(),
             tools,
             system_prompt="\n\n".join(part for part in (self._prompt, hints) if part),
-            middleware=[_Tidy(explain_for(run)), *self._middleware],
+            middleware=[_Tidy(explain_for(run)), deferral, *self._middleware],
             context_schema=GraphContext,
             checkpointer=saver,
             name="agent",
         )
         return graph
+
+    def _deferral(self, run: RunContext | None) -> Deferral:
+        settings = self._context.settings.get("assistants")
+        bound = [tool for tool in run.tools if isinstance(tool.native, BaseTool)] if run is not None else []
+        return Deferral(
+            bound,
+            above=getattr(settings, "defer_tools_above", None),
+            by_keywords=getattr(settings, "promoted_by_keywords", 0),
+        )
 
     def _configured(self) -> BaseChatModel:
         name = getattr(self._context.settings.get("assistants"), "model", None)

@@ -32,7 +32,7 @@ class HomeFiles:
         return await asyncio.to_thread(self._open, user_id, thread_id, path)
 
     def _open(self, user_id: str, thread_id: str, path: str) -> OpenedFile:
-        inner = path.removeprefix(VIRTUAL_ROOT).lstrip("/")
+        inner = f"/{path.lstrip('/')}/".removeprefix(f"{VIRTUAL_ROOT}/").strip("/")
         try:
             root = thread_root(self._home, user_id, thread_id).resolve(strict=True)
             found = (root / inner).resolve(strict=True)

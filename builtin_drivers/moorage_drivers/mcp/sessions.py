@@ -98,6 +98,7 @@ class Sessions:
         self._limits = limits
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tls: ssl.SSLContext | None = None
+        self._tls_lock = threading.Lock()
         self._stateful: set[tuple[str, str]] = set()
         self._pools = self._new_pools()
 
@@ -243,12 +244,17 @@ class Sessions:
 
     @asynccontextmanager
     async def _remote(self, server: ServerConfig, headers: Mapping[str, str]) -> AsyncIterator[Connection]:
-        if self._tls is None:
-            # Made once: it costs more than everything else of a connection (TOOL-5).
-            self._tls = await asyncio.to_thread(httpx.create_ssl_context)
+        tls = self._tls or await asyncio.to_thread(self._make_tls)
         transport: Any = sse_connection if server.transport == "sse" else http_connection
-        async with transport(server, headers, self._tls) as connection:
+        async with transport(server, headers, tls) as connection:
             yield connection
+
+    def _make_tls(self) -> "ssl.SSLContext":
+        """Made once: it costs more than everything else of a connection (TOOL-5)."""
+        with self._tls_lock:
+            if self._tls is None:
+                self._tls = httpx.create_ssl_context()
+            return self._tls
 
     def follow(self, servers: Mapping[str, ServerConfig]) -> None:
         """Retire the sessions of servers that are gone, disabled or launched otherwise now (STDIO-6)."""
