@@ -9,7 +9,7 @@ import functools
 import threading
 import traceback
 import unittest
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -84,10 +84,12 @@ def check(*requirements: str, rule: str) -> Callable[[Check], Callable[[Any], No
     return decorate
 
 
-def run_suite(suite: type[Suite]) -> list[Finding]:
-    """Run all checks of a suite without pytest, in the order of their definition."""
+def run_suite(suite: type[Suite], *, only: Collection[str] | None = None) -> list[Finding]:
+    """Run the checks of a suite without pytest, all of them or ``only`` these, as they are defined."""
     findings = []
-    for name in _check_names(suite):
+    for name in check_names(suite):
+        if only is not None and name not in only:
+            continue
         test = getattr(suite(), name)
         requirements: tuple[str, ...] = getattr(test, "requirements", ())
         try:
@@ -101,11 +103,12 @@ def run_suite(suite: type[Suite]) -> list[Finding]:
     return findings
 
 
-def _check_names(suite: type[Suite]) -> list[str]:
+def check_names(suite: type[Suite]) -> list[str]:
+    """The names of a suite's checks, as they are defined, without those that were switched off."""
     names: dict[str, None] = {}
     for kind in reversed(suite.__mro__):
         names |= {name: None for name in vars(kind) if name.startswith("test_")}
-    return list(names)
+    return [name for name in names if callable(getattr(suite, name, None))]
 
 
 async def within(seconds: float, call: Awaitable[T], what: str) -> T:

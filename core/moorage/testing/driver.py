@@ -4,7 +4,9 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, cast
+
+from typing_extensions import TypeVar
 
 from moorage.contract import GatewayContext, ServerConfig, TaskDriver
 from moorage.testing.checks import Shortfall, Suite
@@ -16,8 +18,10 @@ from moorage.testing.driver_checks.polling import PollChecks
 from moorage.testing.driver_checks.submitting import SubmitChecks
 from moorage.testing.remote import FaultyRemote, Operation, Said, Trouble
 
+R = TypeVar("R", bound=FaultyRemote, default=FaultyRemote)
 
-class DriverConformance(Suite, SubmitChecks, PollChecks, CancelChecks, ConductChecks):
+
+class DriverConformance(Suite, SubmitChecks, PollChecks, CancelChecks, ConductChecks, Generic[R]):
     """Holds a task driver to the contract, against a remote that fails on demand.
 
     Subclass it as ``class TestMyDriver(DriverConformance)`` and say four things: how the driver is built on
@@ -39,6 +43,8 @@ class DriverConformance(Suite, SubmitChecks, PollChecks, CancelChecks, ConductCh
     poll_hints = True
     ids_in_replies = True
     input_required = True
+    done_at_once = True
+    """A submit may be answered with a job that has ended already."""
     refuses = True
     """The remote can turn down a submit for good."""
     forgets = True
@@ -46,7 +52,7 @@ class DriverConformance(Suite, SubmitChecks, PollChecks, CancelChecks, ConductCh
     cancels_by_acknowledgement = True
     """A cancel may be acknowledged while the job still runs."""
 
-    def build(self, gateway: GatewayContext, remote: FaultyRemote) -> TaskDriver:
+    def build(self, gateway: GatewayContext, remote: R) -> TaskDriver:
         """The driver, on this remote."""
         raise NotImplementedError(f"{type(self).__name__} must say how its driver is built: build()")
 
@@ -63,29 +69,27 @@ class DriverConformance(Suite, SubmitChecks, PollChecks, CancelChecks, ConductCh
         `NotReached` and `ReplyLost`, both a `ConnectionError`."""
         return None
 
-    def sections(self, remote: FaultyRemote) -> Mapping[str, Any]:
+    def sections(self, remote: R) -> Mapping[str, Any]:
         """The validated config sections of the server, by name."""
         return {}
 
-    def server(self, remote: FaultyRemote) -> ServerConfig:
+    def server(self, remote: R) -> ServerConfig:
         """The server, as the gateway would hand it to ``claim``."""
         return server_config(self.server_name, sections=self.sections(remote))
 
-    def prepare(self, gateway: GatewayContext, remote: FaultyRemote) -> None:
+    def prepare(self, gateway: GatewayContext, remote: R) -> None:
         """Provide what the driver asks of the gateway."""
 
-    def open_remote(self) -> AbstractAsyncContextManager[FaultyRemote]:
+    def open_remote(self) -> AbstractAsyncContextManager[R]:
         """The remote while a check runs."""
         return self._remote()
 
     @asynccontextmanager
-    async def _remote(self) -> AsyncIterator[FaultyRemote]:
-        yield FaultyRemote(self.spell, self.fail)
+    async def _remote(self) -> AsyncIterator[R]:
+        yield cast("R", FaultyRemote(self.spell, self.fail))
 
     @asynccontextmanager
-    async def _built(
-        self, home: Path, remote: FaultyRemote
-    ) -> AsyncIterator[tuple[GatewayContext, TaskDriver]]:
+    async def _built(self, home: Path, remote: R) -> AsyncIterator[tuple[GatewayContext, TaskDriver]]:
         gateway = gateway_context(home, servers=(self.server(remote),))
         self.prepare(gateway, remote)
         driver = self.build(gateway, remote)

@@ -35,6 +35,7 @@ class DriverSubject(Protocol):
     poll_hints: bool
     ids_in_replies: bool
     input_required: bool
+    done_at_once: bool
     refuses: bool
     forgets: bool
     cancels_by_acknowledgement: bool

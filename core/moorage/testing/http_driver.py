@@ -7,7 +7,7 @@ from typing import Any
 from moorage.contract import GatewayContext, TaskDriver
 from moorage.testing.driver import DriverConformance
 from moorage.testing.http_remote import HttpRemote, HttpReply, HttpRequest
-from moorage.testing.remote import FaultyRemote, Operation, Said, Trouble
+from moorage.testing.remote import Operation, Said, Trouble
 
 GARBLED: Sequence[Any] = (
     HttpReply("", 200),
@@ -22,7 +22,7 @@ GARBLED: Sequence[Any] = (
 """Bodies that no JSON protocol of objects knows."""
 
 
-class HttpDriverConformance(DriverConformance):
+class HttpDriverConformance(DriverConformance[HttpRemote]):
     """`DriverConformance` over a real HTTP server on loopback, whose address is ``remote.url``.
 
     Beside `build` and `spell`, which returns an `HttpReply` or a JSON body, say which operation and job a
@@ -30,7 +30,7 @@ class HttpDriverConformance(DriverConformance):
     `fail` says otherwise.
     """
 
-    def build(self, gateway: GatewayContext, remote: HttpRemote) -> TaskDriver:  # type: ignore[override]
+    def build(self, gateway: GatewayContext, remote: HttpRemote) -> TaskDriver:
         """The driver, on the server at ``remote.url``."""
         raise NotImplementedError(f"{type(self).__name__} must say how its driver is built: build()")
 
@@ -53,7 +53,7 @@ class HttpDriverConformance(DriverConformance):
         return None
 
     @asynccontextmanager
-    async def _remote(self) -> AsyncIterator[FaultyRemote]:
+    async def _remote(self) -> AsyncIterator[HttpRemote]:
         remote = HttpRemote(self.spell, self.fail, self.route)
         remote.start()
         try:

@@ -1,6 +1,8 @@
 """What all suites watch for: a loop that stands still, calls that outlive their cancellation."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,17 +14,27 @@ _PATIENCE_SECONDS = 6.0
 
 
 class Heartbeat:
-    """How long the event loop stood still while the block ran, at most."""
+    """How long the event loop stood still while the block ran, at most.
+
+    A thread looks on, and counts only time in which it ran itself: a machine that is busy with other things
+    holds up both, and is nobody's fault.
+    """
 
     longest_seconds = 0.0
 
     async def __aenter__(self) -> "Heartbeat":
+        self._beats = 0
+        self._over = threading.Event()
         self._task = asyncio.ensure_future(self._beat())
+        self._thread = threading.Thread(target=self._look_on, name="heartbeat", daemon=True)
         await asyncio.sleep(0)
+        self._thread.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.sleep(0.02)
+        self._over.set()
+        self._thread.join()
         self._task.cancel()
         await asyncio.wait({self._task})
 
@@ -32,12 +44,20 @@ class Heartbeat:
             raise Shortfall(f"the event loop stood still for {self.longest_seconds:.2f} seconds")
 
     async def _beat(self) -> None:
-        loop = asyncio.get_running_loop()
-        last = loop.time()
         while True:
+            self._beats += 1
             await asyncio.sleep(0.01)
-            self.longest_seconds = max(self.longest_seconds, loop.time() - last - 0.01)
-            last = loop.time()
+
+    def _look_on(self) -> None:
+        seen, still_seconds, last = self._beats, 0.0, time.monotonic()
+        while not self._over.wait(0.01):
+            now = time.monotonic()
+            if self._beats != seen:
+                seen, still_seconds = self._beats, 0.0
+            else:
+                still_seconds += min(now - last, 0.03)
+                self.longest_seconds = max(self.longest_seconds, still_seconds)
+            last = now
 
 
 async def must_obey_cancellation(

@@ -208,9 +208,7 @@ class PollChecks:
                 bench.remote.always(operation, trouble)
                 answer = await bench.asked(operation, ref)
                 bench.remote.always(operation, None)
-                _transient(
-                    answer, f"a {operation} call met {trouble.value} ({trouble.__doc__ or ''})".strip()
-                )
+                _transient(answer, f"a {operation} call met trouble of the kind {trouble.value!r}")
             ref = await bench.submitted()
             async with bench.remote.unreachable():
                 answer = await bench.asked(operation, ref)
