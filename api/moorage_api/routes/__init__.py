@@ -5,6 +5,7 @@ from litestar.types import ControllerRouterHandler
 from moorage_api.routes import absent, assistants, operations, runs, stateless, tasks, threads
 from moorage_api.routes.health import healthz, readyz
 from moorage_api.routes.metrics import metrics
+from moorage_api.routes.thread_events import stream_thread_events
 
 
 def all_routes() -> list[ControllerRouterHandler]:
@@ -15,6 +16,7 @@ def all_routes() -> list[ControllerRouterHandler]:
         metrics,
         assistants.router,
         threads.router,
+        stream_thread_events,
         runs.router,
         stateless.router,
         tasks.router,

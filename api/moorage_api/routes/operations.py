@@ -1,7 +1,6 @@
 """Plugins, MCP servers and tools (API-5)."""
 
-from typing import Any
-
+import msgspec
 from litestar import Router, get, post
 
 from moorage.contract.identity import CallContext
@@ -25,19 +24,7 @@ ADMIN = {ROLE: "admin"}
 @get("/plugins", opt=ADMIN, summary="Plugins", operation_id="list_plugins", responses=problems())
 async def list_plugins(gateway: GatewayDep) -> PluginList:
     """Every candidate with its load report (PLUG-4)."""
-    return PluginList([_report(report) for report in gateway.host.reports])
-
-
-def _report(report: Any) -> PluginReport:
-    return PluginReport(
-        name=report.name,
-        state=str(report.state),
-        distribution=getattr(report, "distribution", None),
-        version=getattr(report, "version", None),
-        entry_point=getattr(report, "entry_point", None),
-        hooks=getattr(report, "hooks", ()),
-        error=getattr(report, "error", None),
-    )
+    return PluginList(msgspec.convert(gateway.host.as_dicts(), list[PluginReport]))
 
 
 @get("/mcp/servers", opt=ADMIN, summary="MCP servers", operation_id="list_servers", responses=problems())

@@ -7,6 +7,18 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 
+class PluginContribution(Struct, kw_only=True):
+    hook: Annotated[str, Meta(examples=["moorage_task_drivers"])]
+    name: Annotated[str, Meta(examples=["ordinary"])]
+    precedence: int | None = None
+    section: str | None = None
+
+
+class PluginFailure(Struct, kw_only=True):
+    at: datetime
+    text: str
+
+
 class PluginReport(Struct, kw_only=True):
     name: Annotated[str, Meta(examples=["ordinary"])]
     state: Annotated[str, Meta(examples=["loaded"])]
@@ -14,7 +26,13 @@ class PluginReport(Struct, kw_only=True):
     version: str | None = None
     entry_point: str | None = None
     hooks: Sequence[str] = ()
+    contributions: Sequence[PluginContribution] = ()
+    api_range: str | None = None
     error: str | None = None
+    seconds: float = 0.0
+    """What importing it and calling its hooks took."""
+    failures: Sequence[PluginFailure] = ()
+    """What it did wrong since the start, oldest first; bounded."""
 
 
 class PluginList(Struct):

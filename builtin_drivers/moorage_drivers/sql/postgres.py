@@ -1,14 +1,16 @@
 """PostgreSQL through psycopg's async connections.
 
 Units run in SQLAlchemy's greenlet on the event loop that the store was opened on; calls from another loop
-are carried over (TOOL-6).
+are carried over (TOOL-6). Each unit has a task of its own: a caller that is cancelled leaves at once, and
+the unit goes on to its end, as it does in the writer thread of SQLite. Cancelled inside SQLAlchemy, it
+would leave its connection checked out for ever.
 """
 
 import asyncio
 import select
 from typing import Any, NoReturn, TypeVar
 
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -27,6 +29,7 @@ _CONNECT = {"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "moo
 _CONNECTIONS = 8
 _POOL_WAIT_SECONDS = 15.0
 _MOST_ATTEMPTS = 4
+_CLOSING_SECONDS = 10.0
 
 
 class PostgresDatabase:
@@ -38,6 +41,7 @@ class PostgresDatabase:
         self.clock = clock
         self._name = str(where)
         self._loop = asyncio.get_running_loop()
+        self._under_way: set[asyncio.Task[Any]] = set()
         self._engine = create_async_engine(
             where.url,
             hide_parameters=True,
@@ -49,7 +53,7 @@ class PostgresDatabase:
         event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         _, connect = self._engine.dialect.create_connect_args(where.url)
-        self.signals: LocalSignals = PostgresSignals(self._single, {**connect, **_CONNECT})
+        self.signals: LocalSignals = PostgresSignals(self._notify, {**connect, **_CONNECT})
 
     async def read(self, unit: Unit[T]) -> T:
         return await self._at_home(self._single, unit, repeatable=True)
@@ -60,15 +64,37 @@ class PostgresDatabase:
             return await self._at_home(self._single, unit, repeatable=False)
         return await self._at_home(self._engine, unit, repeatable=True)
 
+    async def _notify(self, channel: str, message: str) -> None:
+        values = {"channel": channel, "message": message}
+        await self.write(
+            lambda c: c.execute(text("SELECT pg_notify(:channel, :message)"), values), single=True
+        )
+
     async def aclose(self) -> None:
+        """Wait for what is under way, at most `_CLOSING_SECONDS`, and close all connections."""
         await self.signals.aclose()
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=_CLOSING_SECONDS)
+            for task in late:
+                task.cancel()
         await self._engine.dispose()
 
     async def _at_home(self, engine: AsyncEngine, unit: Unit[T], *, repeatable: bool) -> T:
         if asyncio.get_running_loop() is self._loop:
-            return await self._attempts(engine, unit, repeatable)
-        carried = asyncio.run_coroutine_threadsafe(self._attempts(engine, unit, repeatable), self._loop)
+            return await self._owned(engine, unit, repeatable)
+        carried = asyncio.run_coroutine_threadsafe(self._owned(engine, unit, repeatable), self._loop)
         return await asyncio.wrap_future(carried)
+
+    async def _owned(self, engine: AsyncEngine, unit: Unit[T], repeatable: bool) -> T:
+        task = self._loop.create_task(self._attempts(engine, unit, repeatable))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # its caller may have left; then nobody else would look at it
 
     async def _attempts(self, engine: AsyncEngine, unit: Unit[T], repeatable: bool) -> T:
         """Repeat a unit that certainly did not commit: its connection had died in the pool, or it was the

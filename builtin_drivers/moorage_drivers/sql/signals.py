@@ -9,13 +9,11 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import psycopg
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from moorage.contract import SignalKind, StoreSignal
 
@@ -64,12 +62,15 @@ class LocalSignals:
 
 
 class PostgresSignals(LocalSignals):
-    """Signals of all replicas on one database. ``connect``: psycopg's arguments for a connection."""
+    """Signals of all replicas on one database.
 
-    def __init__(self, engine: AsyncEngine, connect: Mapping[str, Any]) -> None:
-        """Must be called on the event loop that drives the engine."""
+    ``notify(channel, message)`` sends; ``connect``: psycopg's arguments for the connection that listens.
+    """
+
+    def __init__(self, notify: Callable[[str, str], Awaitable[None]], connect: Mapping[str, Any]) -> None:
+        """Must be called on the event loop that drives the database."""
         super().__init__()
-        self._engine = engine
+        self._notify = notify
         self._connect = connect
         self._loop = asyncio.get_running_loop()
         self._me = uuid.uuid4().hex
@@ -121,7 +122,7 @@ class PostgresSignals(LocalSignals):
         try:
             while self._kinds:
                 await asyncio.sleep(_GATHERING_SECONDS)
-                await self._notify(self._message())
+                await self._notify(_CHANNEL, self._message())
         except Exception as error:
             _log.debug("a signal to the other replicas was not sent: %s", type(error).__name__)
         finally:
@@ -134,33 +135,29 @@ class PostgresSignals(LocalSignals):
         self._threads.clear()
         return message
 
-    async def _notify(self, message: str) -> None:
-        async with self._engine.connect() as connection:
-            await connection.execute(
-                text("SELECT pg_notify(:channel, :message)"), {"channel": _CHANNEL, "message": message}
-            )
-
     # --- listening
 
     async def _stop_listening(self) -> None:
         listening, self._listening = self._listening, None
         if listening is not None:
             listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await listening
+            # `wait` leaves the task alone when its own caller is cancelled: a second cancellation would
+            # strike while the connection is being closed.
+            await asyncio.wait({listening})
 
     async def _listen(self) -> None:
         """Listen until cancelled; a lost connection is made again, and what it missed is made up for."""
         while True:
             try:
-                async with await psycopg.AsyncConnection.connect(
-                    **self._connect, autocommit=True
-                ) as connection:
+                connection = await psycopg.AsyncConnection.connect(**self._connect, autocommit=True)
+                try:
                     await connection.execute(f"LISTEN {_CHANNEL}")
                     for kind in _KINDS:
                         self._hear(StoreSignal(kind))
                     async for notify in connection.notifies():
                         self._received(notify.payload)
+                finally:
+                    await connection.close()
             except (psycopg.Error, OSError) as error:
                 _log.info("signals of other replicas are not heard for now: %s", type(error).__name__)
             await asyncio.sleep(_RECONNECT_SECONDS)

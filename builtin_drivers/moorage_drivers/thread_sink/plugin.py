@@ -1,4 +1,4 @@
-"""Contributes the sink ``thread``."""
+"""Contributes the sinks ``thread`` and ``events``."""
 
 from collections.abc import Iterable
 
@@ -11,6 +11,13 @@ def _build(context: GatewayContext) -> NotificationSink:
     return ThreadSink(context)
 
 
+def _build_events(context: GatewayContext) -> NotificationSink:
+    from moorage.tasks.event_stream import EventStreamSink
+
+    store = context.durable_store()
+    return EventStreamSink(store.events, store.threads)
+
+
 @hookimpl
 def moorage_notification_sinks() -> Iterable[SinkSpec]:
-    return [SinkSpec("thread", _build)]
+    return [SinkSpec("thread", _build), SinkSpec("events", _build_events)]

@@ -29,6 +29,7 @@ from moorage.gateway.durable import task_runtime
 from moorage.gateway.hints import RoutingHints
 from moorage.gateway.parts import assistants, interceptor_chain, run_validators, task_drivers
 from moorage.gateway.sources import ToolSources
+from moorage.gateway.watchdog import watchdog
 from moorage.host import PluginHost, load_plugins, missing_distribution, store_for
 from moorage.runs.service import RunService
 from moorage.settings import Settings
@@ -107,6 +108,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
             stack.push_async_callback(tasks.service.aclose)
         for lifecycle in host.lifecycles():
             await stack.enter_async_context(lifecycle.spec.open(context))
+        await stack.enter_async_context(watchdog(host))
         await stack.enter_async_context(store.watch(tasks.wake))
         await stack.enter_async_context(runs.running())
         await stack.enter_async_context(running(tasks.loops))

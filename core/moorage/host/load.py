@@ -65,7 +65,7 @@ def _refused(loader: Loader, item: Loaded, reason: str | None) -> Loaded:
     if reason is None or not item.report.loaded:
         return item
     loader.forget(item)
-    return Loaded(replace(item.report, state=PluginState.REFUSED, error=reason))
+    return Loaded(replace(item.report, state=PluginState.REFUSED, error=reason, contributions=()))
 
 
 def _local_files(settings: PluginSettings) -> tuple[tuple[Candidate, ...], tuple[LoadReport, ...]]:

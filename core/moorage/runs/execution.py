@@ -145,8 +145,10 @@ class Executor:
 
     async def _execute(self, execution: Execution, scrubber: Scrubber) -> tuple[RunStatus, str | None] | None:
         run = execution.run
-        await self._await_turn(execution)
-        while not await self._store.runs.begin(run.run_id, self._replica_id):
+        while True:
+            await self._await_turn(execution)
+            if await self._store.runs.begin(run.run_id, self._replica_id):
+                break
             now = await self._store.runs.get(run.run_id)
             if now is None or now.status is not RunStatus.PENDING or now.owner != self._replica_id:
                 return None  # ended meanwhile, or another process's by now
@@ -200,9 +202,12 @@ class Executor:
         due = run.created_at + timedelta(seconds=after_seconds(run))
         while (left := (due - self._clock.now()).total_seconds()) > 0:
             await self._clock.sleep(left)
-        if execution.before is not None:
-            await execution.before()
-        while await self._is_blocked(run):
+        while True:
+            if execution.before is not None:
+                # Each time anew: an older run may have been recorded, or have begun, after the last look.
+                await execution.before()
+            if not await self._is_blocked(run):
+                return
             await self._sleep_until_moved()
 
     async def _is_blocked(self, run: RunRecord) -> bool:

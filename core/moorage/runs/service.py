@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
@@ -20,6 +20,7 @@ from moorage.runs.directory import AssistantDirectory, NamedAssistant
 from moorage.runs.ending import Ender
 from moorage.runs.execution import LEASE_SECONDS, Executor, end_item
 from moorage.runs.feeds import Feeds, RunResult, StreamItem, gap
+from moorage.runs.following import PAGE, follow
 from moorage.runs.journal import Completed, Journal
 from moorage.runs.keeper import Keeper
 from moorage.runs.records import run_id_for, stored
@@ -332,6 +333,27 @@ class RunService:
             limit=limit,
         )
         return [hide_event(row) for row in rows]
+
+    async def follow_events(
+        self,
+        principal: Principal,
+        thread_id: str,
+        *,
+        event_types: Sequence[str] | None = None,
+        after_seq: int = 0,
+    ) -> AsyncGenerator[RunEvent, None]:
+        """The thread's event log after ``after_seq``, and every new row as it comes, until closed.
+
+        Raises `NotFound` at once, and in the stream when the thread is deleted.
+        """
+        await self.threads.owned(principal, thread_id)
+
+        async def read(after: int) -> Sequence[RunEvent]:
+            return await self.events(
+                principal, thread_id, event_types=event_types, after_seq=after, limit=PAGE
+            )
+
+        return follow(self._store, thread_id, read, after_seq=after_seq)
 
     async def _owned(self, principal: Principal, thread_id: str, run_id: str) -> RunRecord:
         await self.threads.owned(principal, thread_id)

@@ -88,7 +88,7 @@ class FakeClock:
 
     async def _is_idle(self) -> bool:
         # Between two calls of one chain of work there are a few steps of the loop.
-        for _ in range(10):
+        for _ in range(30):
             if self.busy():
                 return False
             await asyncio.sleep(0)

@@ -133,6 +133,9 @@ class NoHost:
 
     reports: tuple[Any, ...] = ()
 
+    def as_dicts(self) -> list[dict[str, Any]]:
+        return []
+
     def authenticators(self) -> list[Any]:
         return []
 
