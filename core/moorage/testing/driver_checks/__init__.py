@@ -1,0 +1,1 @@
+"""The checks of `DriverConformance`, by what a driver is asked."""
