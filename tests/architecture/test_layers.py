@@ -35,7 +35,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "moorage.tasks": ("moorage.contract", "moorage.tasks", "moorage.settings"),
     "moorage.runs": ("moorage.contract", "moorage.runs", "moorage.settings", "moorage.tasks.prompt"),
     "moorage.gateway": ("moorage",),
-    "moorage.testing": ("moorage.contract", "moorage.testing"),
+    # The kit drives plugins as the gateway does, so it lies on top of it.
+    "moorage.testing": ("moorage",),
     "moorage_drivers": ("moorage.contract", "moorage_drivers"),
     # The operator's commands on the database show tasks as the API does, and read the settings for the URL.
     "moorage_drivers.sql": (

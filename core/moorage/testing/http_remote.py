@@ -115,6 +115,8 @@ class HttpRemote(FaultyRemote):
                     await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass  # the caller has gone
+        except asyncio.CancelledError:
+            pass  # the remote stops; asyncio's streams would log a cancelled handler as a fault
         finally:
             writer.close()
 

@@ -15,7 +15,7 @@ from moorage.contract import (
     SinkSpec,
     TaskStatus,
 )
-from moorage.testing.checks import NotApplicable, Suite
+from moorage.testing.checks import NotApplicable, Shortfall, Suite
 from moorage.testing.context import gateway_context
 from moorage.testing.sink_checks import SinkChecks
 
@@ -29,7 +29,15 @@ class SinkBench:
     sink: NotificationSink
 
     def rebuilt(self) -> NotificationSink:
-        return self.suite.spec().build(self.gateway)
+        return built(self.suite.spec(), self.gateway)
+
+
+def built(spec: SinkSpec, gateway: GatewayContext) -> NotificationSink:
+    """The sink; raises `Shortfall` where the settings of the suite configure none."""
+    sink = spec.build(gateway)
+    if sink is None:
+        raise Shortfall(f"sink {spec.name!r} is not configured: say how in settings()")
+    return sink
 
 
 class SinkConformance(Suite, SinkChecks):
@@ -106,7 +114,7 @@ class SinkConformance(Suite, SinkChecks):
             async with self.open_target():
                 gateway = gateway_context(Path(folder), settings=self.settings())
                 self.prepare(gateway)
-                sink = self.spec().build(gateway)
+                sink = built(self.spec(), gateway)
                 try:
                     yield SinkBench(self, gateway, sink)
                 finally:
