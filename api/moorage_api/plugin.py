@@ -1,9 +1,10 @@
 """What the HTTP API contributes. Importing this imports neither Litestar nor anything else that is slow."""
 
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
-from moorage.contract import CliGroup, GatewayContext, Interceptor, InterceptorSpec, hookimpl
+from moorage.contract import CliGroup, GatewayContext, Interceptor, InterceptorSpec, LifecycleSpec, hookimpl
 
 if TYPE_CHECKING:
     import typer
@@ -23,6 +24,17 @@ def moorage_cli_groups() -> Iterable[CliGroup]:
 @hookimpl
 def moorage_credential_interceptors() -> Iterable[InterceptorSpec]:
     return (InterceptorSpec("observability", 10, _observer),)
+
+
+@hookimpl
+def moorage_lifecycle() -> Iterable[LifecycleSpec]:
+    return (LifecycleSpec("observability", 10, _watching_work),)
+
+
+def _watching_work(context: GatewayContext) -> AbstractAsyncContextManager[None]:
+    from moorage_api.observability.work import watching_work
+
+    return watching_work(context)
 
 
 def _observer(context: GatewayContext) -> Interceptor:

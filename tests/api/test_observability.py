@@ -13,23 +13,39 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from support.api_fakes import FakeGateway
+from support.fake_driver import FakeDriver, cancelled, working
 from support.http import serving
 
 from moorage.clock import SystemClock
 from moorage.contract import (
+    AttentionKind,
+    CallContext,
     CredentialDenied,
+    DeliveryOutcome,
+    DeliveryState,
     ExtensionsSource,
     GatewayContext,
     Headers,
+    Notification,
     Principal,
     Redactor,
     ServerConfig,
+    TaskBinding,
+    TaskRef,
+    TaskStatus,
     ToolCall,
     ToolResult,
+    TransientDriverError,
 )
+from moorage.settings import TaskSettings
+from moorage.tasks.asking import Asker
+from moorage.tasks.delivery import Courier
+from moorage.tasks.drivers import NamedDriver
+from moorage.tasks.observing import observed_by
 from moorage_api.app import create_app
 from moorage_api.log_redaction import redact_log
 from moorage_api.observability.calls import CallObserver, build
+from moorage_api.observability.work import watching_work
 
 pytestmark = pytest.mark.req("API-4", "CRED-9")
 
@@ -52,7 +68,8 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr("moorage_api.observability.calls.get_tracer", provider.get_tracer)
+    for module in ("calls", "work"):
+        monkeypatch.setattr(f"moorage_api.observability.{module}.get_tracer", provider.get_tracer)
     yield exporter
     provider.shutdown()
 
@@ -102,6 +119,65 @@ async def test_calls_are_counted_and_traced_by_server_phase_and_outcome(
     finished = spans.get_finished_spans()
     assert [span.name for span in finished] == ["mcp status", "mcp submit", "mcp status"]
     assert [span.status.is_ok for span in finished] == [True, True, False]
+    seen = text + "".join(span.to_json() for span in finished)
+    assert SECRET not in seen
+    assert "alice" not in seen
+
+
+class RefusingSink:
+    async def deliver(self, notification: Notification) -> DeliveryOutcome:
+        return DeliveryOutcome(DeliveryState.FAILED, SECRET)
+
+
+EVENT = Notification(
+    delivery_id="task-1:1:0",
+    task_id="task-1",
+    task_name="look",
+    version=1,
+    attempt=0,
+    kind=AttentionKind.TERMINAL,
+    status=TaskStatus.COMPLETED,
+    user_id="alice",
+    thread_id="t",
+    assistant_id=None,
+    server_name="jobs",
+    result=SECRET,
+)
+
+
+async def test_polls_cancellations_and_deliveries_of_any_driver_and_sink_are_traced(
+    context: GatewayContext, spans: InMemorySpanExporter
+) -> None:
+    """Whatever the driver speaks; the words of a server and of an error stay out."""
+    observe = observed_by(context)
+    asker = Asker(TaskSettings(), str, observe)
+    driver = FakeDriver()
+    driver.on_poll["*"] = [working(), working(), TransientDriverError(f"refused {SECRET}")]
+    driver.on_cancel["*"] = [cancelled()]
+    named = NamedDriver("far", "far-plugin", driver)
+    ref = TaskRef("task-1", "jobs", TaskBinding("far", "look"), "remote-1", CallContext(Principal("alice")))
+    courier = Courier("hook", RefusingSink(), str, observe)
+    assert (await asker.status(named, ref)).error is None, "nobody watches yet"
+    async with watching_work(context):
+        assert (await asker.status(named, ref)).error is None
+        assert (await asker.status(named, ref)).error is not None
+        await asker.cancel(named, ref)
+        await courier.deliver(EVENT)
+    finished = spans.get_finished_spans()
+    assert [(span.name, span.status.is_ok) for span in finished] == [
+        ("task poll", True),
+        ("task poll", False),
+        ("task cancel", True),
+        ("task deliver", False),
+    ]
+    gateway = FakeGateway()
+    gateway.context = context
+    async with serving(create_app(gateway.open)) as url, httpx.AsyncClient(base_url=url) as http:
+        key = {"X-Api-Key": await gateway.store.keys.issue("prometheus", "metrics")}
+        text = (await http.get("/metrics", headers=key)).text
+    assert 'moorage_task_work_total{kind="poll",name="far",outcome="ok"} 1.0' in text
+    assert 'moorage_task_work_total{kind="poll",name="far",outcome="error"} 1.0' in text
+    assert 'moorage_task_work_total{kind="deliver",name="hook",outcome="failed"} 1.0' in text
     seen = text + "".join(span.to_json() for span in finished)
     assert SECRET not in seen
     assert "alice" not in seen

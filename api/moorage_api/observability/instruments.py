@@ -25,6 +25,19 @@ class Instruments:
             registry=self.registry,
             buckets=CALL_SECONDS,
         )
+        self.work = Counter(
+            "moorage_task_work",
+            "Polls and cancellations of durable tasks by driver, deliveries by sink, and outcome",
+            ("kind", "name", "outcome"),
+            registry=self.registry,
+        )
+        self.work_seconds = Histogram(
+            "moorage_task_work_duration_seconds",
+            "How long polls, cancellations and deliveries took",
+            ("kind", "name"),
+            registry=self.registry,
+            buckets=CALL_SECONDS,
+        )
 
 
 def instruments_of(context: GatewayContext) -> Instruments:

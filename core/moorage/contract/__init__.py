@@ -48,6 +48,7 @@ from moorage.contract.hosting import Authenticator, AuthenticatorSpec, AuthReque
 from moorage.contract.identity import CallContext, Principal
 from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
 from moorage.contract.markers import hookimpl, hookspec
+from moorage.contract.observing import WorkKind, WorkObserver
 from moorage.contract.redaction import Redactor
 from moorage.contract.routing import (
     ROUTING_METADATA,
@@ -282,6 +283,8 @@ __all__ = [
     "ToolSourceSpec",
     "TransientDriverError",
     "Transport",
+    "WorkKind",
+    "WorkObserver",
     "check_header",
     "hookimpl",
     "hookspec",

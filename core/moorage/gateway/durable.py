@@ -10,6 +10,7 @@ from moorage.gateway.building import Builder
 from moorage.gateway.parts import Drivers
 from moorage.settings import Settings
 from moorage.tasks.notifier import Notifier
+from moorage.tasks.observing import observed_by
 from moorage.tasks.scheduler import Scheduler
 from moorage.tasks.service import TaskService
 
@@ -45,11 +46,12 @@ def task_runtime(settings: Settings, store: Store, drivers: Drivers, builder: Bu
         "redact": context.service(Redactor).redact,
     }
     sinks = {one.name: one.object for one in builder.all(builder.host.sinks(), optional=True)}
+    observe = observed_by(context)
     try:
-        notifier = Notifier(sinks=sinks, primary=settings.tasks.sink, **shared)
+        notifier = Notifier(sinks=sinks, primary=settings.tasks.sink, observe=observe, **shared)
     except ValueError as error:
         raise ConfigError(str(error), where="tasks.sink") from None
-    scheduler = Scheduler(drivers=drivers.named, on_attention=notifier.wake, **shared)
+    scheduler = Scheduler(drivers=drivers.named, on_attention=notifier.wake, observe=observe, **shared)
 
     def wake(signal: StoreSignal | None = None) -> None:
         if signal is None or signal.kind == "tasks":

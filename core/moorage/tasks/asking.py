@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from moorage.contract.errors import NotSupported, PluginTimeout, ProtocolViolation
+from moorage.contract.observing import WorkKind
 from moorage.contract.stores import TaskOutcome
 from moorage.contract.tasks import TaskRef, TaskSnapshot
 from moorage.settings import TaskSettings
 from moorage.tasks.bounds import protocol_failure, to_outcome
 from moorage.tasks.calls import SelfCancelled
 from moorage.tasks.drivers import NamedDriver, checked_snapshot, contained, violation_text
+from moorage.tasks.observing import Observe, unobserved
 from moorage.tasks.text import bounded_error
 from moorage.tasks.timing import capped_hint
 
@@ -37,11 +39,33 @@ class Reply:
 class Asker:
     """Turns a driver's calls into `Reply`; only a true cancellation and a process exit pass through."""
 
-    def __init__(self, settings: TaskSettings, redact: Redact) -> None:
+    def __init__(self, settings: TaskSettings, redact: Redact, observe: Observe = unobserved) -> None:
         self._settings = settings
         self._redact = redact
+        self._observe = observe
 
-    async def ask(
+    async def status(self, named: NamedDriver, ref: TaskRef) -> Reply:
+        """Poll."""
+        return await self._observed("poll", named, named.driver.get_status, ref)
+
+    async def cancel(self, named: NamedDriver, ref: TaskRef) -> Reply:
+        """Ask for the cancellation."""
+        return await self._observed("cancel", named, named.driver.cancel, ref)
+
+    async def _observed(
+        self,
+        kind: WorkKind,
+        named: NamedDriver,
+        call: Callable[[TaskRef], Awaitable[TaskSnapshot]],
+        ref: TaskRef,
+    ) -> Reply:
+        about = {"task_id": ref.task_id, "server": ref.server}
+        with self._observe(kind, named.name, about) as ended:
+            reply = await self._ask(named, call, ref)
+            ended("ok" if reply.error is None else "error")
+            return reply
+
+    async def _ask(
         self, named: NamedDriver, call: Callable[[TaskRef], Awaitable[TaskSnapshot]], ref: TaskRef
     ) -> Reply:
         try:

@@ -19,6 +19,7 @@ from moorage.settings import TaskSettings
 from moorage.tasks.asking import Redact
 from moorage.tasks.backoff import Backoff
 from moorage.tasks.calls import SelfCancelled
+from moorage.tasks.observing import Observe, unobserved
 from moorage.tasks.text import bounded_error, describe
 from moorage.tasks.timing import HINT_CAP_SECONDS
 
@@ -67,13 +68,24 @@ class Delivery:
 class Courier:
     """Delivers to one sink, whatever it does in answer (PLUG-7)."""
 
-    def __init__(self, name: str, sink: NotificationSink, redact: Redact) -> None:
+    def __init__(
+        self, name: str, sink: NotificationSink, redact: Redact, observe: Observe = unobserved
+    ) -> None:
         self._name = name
         self._sink = sink
         self._redact = redact
+        self._observe = observe
 
     async def deliver(self, notification: Notification) -> Delivery:
         """Never raises but for a true cancellation and a process exit."""
+        about = {"task_id": notification.task_id, "delivery_id": notification.delivery_id}
+        with self._observe("deliver", self._name, about) as ended:
+            delivery = await self._deliver(notification)
+            state = delivery.outcome.state
+            ended("ok" if state is DeliveryState.DELIVERED else state.value)
+            return delivery
+
+    async def _deliver(self, notification: Notification) -> Delivery:
         try:
             outcome = await self._sink.deliver(notification)
             if not isinstance(outcome, DeliveryOutcome) or not isinstance(outcome.state, DeliveryState):

@@ -14,6 +14,7 @@ from moorage.settings import TaskSettings
 from moorage.tasks.asking import Redact
 from moorage.tasks.backoff import Backoff
 from moorage.tasks.delivery import Courier, Ledger, notification_of
+from moorage.tasks.observing import Observe, unobserved
 from moorage.tasks.pool import Pool
 from moorage.tasks.secondary import SecondarySinks
 from moorage.tasks.steadfast import steadfast
@@ -53,6 +54,7 @@ class Notifier:
         clock: Clock,
         owner: str,
         redact: Redact = str,
+        observe: Observe = unobserved,
         jitter: float = 0.1,
     ) -> None:
         """Raises `ValueError` where no sink is named ``primary``."""
@@ -62,7 +64,7 @@ class Notifier:
         self._clock = clock
         self._owner = owner
         self._plan = lease_plan(settings)
-        self._courier = Courier(primary, sinks[primary], redact)
+        self._courier = Courier(primary, sinks[primary], redact, observe)
         self._ledger = Ledger(settings, clock, redact, jitter)
         self._others = SecondarySinks(
             {name: sink for name, sink in sinks.items() if name != primary},
@@ -70,6 +72,7 @@ class Notifier:
             call_seconds=self._plan.call_seconds,
             backoff_cap_seconds=settings.backoff_cap_seconds,
             redact=redact,
+            observe=observe,
         )
         self._pool: Pool[_Entry] = Pool(clock, settings.concurrency, self._take)
         self._trouble = Backoff(0.5, min(30.0, settings.backoff_cap_seconds), jitter)

@@ -18,6 +18,7 @@ from moorage.tasks.claiming import Claimer, Leased
 from moorage.tasks.demand import Demand
 from moorage.tasks.drivers import NamedDriver
 from moorage.tasks.judge import Judge
+from moorage.tasks.observing import Observe, unobserved
 from moorage.tasks.pool import Pool
 from moorage.tasks.retention import Retention
 from moorage.tasks.shares import ServerShares
@@ -59,6 +60,7 @@ class Scheduler:
         owner: str,
         on_attention: Callable[[], None] = lambda: None,
         redact: Redact = str,
+        observe: Observe = unobserved,
         jitter: float = 0.1,
     ) -> None:
         self._repository = repository
@@ -67,7 +69,7 @@ class Scheduler:
         self._on_attention = on_attention
         self._plan = lease_plan(settings)
         self._judge = Judge(settings, clock, jitter)
-        self._visitor = Visitor(drivers, self._judge, Asker(settings, redact), clock)
+        self._visitor = Visitor(drivers, self._judge, Asker(settings, redact, observe), clock)
         self._shares = ServerShares(clock, settings.concurrency)
         self._pool: Pool[_Finished] = Pool(clock, settings.concurrency, self._take)
         self._demand = Demand(clock, settings.concurrency, _MOST_HELD)

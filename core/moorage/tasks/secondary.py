@@ -12,6 +12,7 @@ from moorage.tasks.asking import Redact
 from moorage.tasks.backoff import Backoff
 from moorage.tasks.calls import CallRunner, SelfCancelled
 from moorage.tasks.delivery import MOST_FAILURES, Courier, Delivery, notification_of
+from moorage.tasks.observing import Observe, unobserved
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +32,9 @@ class SecondarySinks:
         call_seconds: float,
         backoff_cap_seconds: float,
         redact: Redact,
+        observe: Observe = unobserved,
     ) -> None:
-        self._couriers = {name: Courier(name, sink, redact) for name, sink in sinks.items()}
+        self._couriers = {name: Courier(name, sink, redact, observe) for name, sink in sinks.items()}
         self._clock = clock
         self._call_seconds = call_seconds
         self._backoff = Backoff(min(1.0, backoff_cap_seconds), backoff_cap_seconds)

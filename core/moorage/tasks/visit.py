@@ -31,7 +31,7 @@ class Visitor:
         if cancel_due:
             visit = _CancelVisit(claim, named, self._judge, self._asker, self._calls, self._clock)
             return await visit.run(poll_due, seconds)
-        reply = await self._asker.ask(named, named.driver.get_status, ref_of(claim.task))
+        reply = await self._asker.status(named, ref_of(claim.task))
         return self._judge.after_poll(claim, reply)
 
     def unanswered(self, claim: ClaimedTask, reason: str) -> TaskUpdate:
@@ -81,7 +81,7 @@ class _CancelVisit:
 
     async def run(self, poll_due: bool, seconds: float) -> TaskUpdate:
         self._ends_at = self._clock.monotonic() + seconds
-        cancel = self._calls.start(self._asker.ask(self._named, self._named.driver.cancel, self._ref))
+        cancel = self._calls.start(self._asker.cancel(self._named, self._ref))
         if poll_due:
             self._start_poll()
         try:
@@ -135,8 +135,7 @@ class _CancelVisit:
         return self._asker.unanswered(reason, self._named)
 
     def _start_poll(self) -> None:
-        call = self._asker.ask(self._named, self._named.driver.get_status, self._ref)
-        self._poll = self._calls.start(call)
+        self._poll = self._calls.start(self._asker.status(self._named, self._ref))
 
     def _moment(self, at: datetime | None) -> float:
         if at is None:
