@@ -1,7 +1,8 @@
 """The same over real stores and the real ``direct`` assistant, both databases (RUN-1, 2, 4, 5; C35, C36)."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +90,12 @@ async def test_a_refused_run_changes_no_row_of_any_table(
     await http.post("/api/threads/t/runs/wait", json={"assistant_id": "direct", "input": calling("hi")})
     kept = gateway.dump()
     body = {"assistant_id": "direct", "input": calling("hi"), "metadata": {"auth_token": SECRET}}
+    values: Sequence[Any] = (SECRET, None, "", False, [SECRET], {"a": SECRET})
     for path in ("/api/threads/t/runs", "/api/threads/other/runs", "/api/runs"):
-        for end in ("", "/wait", "/stream"):
+        for end, value in product(("", "/wait", "/stream"), values):
             for more in ({}, {"after_seconds": 60}, {"if_not_exists": "create"}):
-                answer = await http.post(path + end, json={**body, **more})
+                sent = {**body, "metadata": {"auth_token": value}, **more}
+                answer = await http.post(path + end, json=sent)
                 expected = 404 if "other" in path and "if_not_exists" not in more else 422
                 assert answer.status_code == expected, answer.text
                 assert SECRET not in answer.text
