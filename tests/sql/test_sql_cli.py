@@ -95,6 +95,22 @@ def test_people_get_a_table_that_no_server_can_paint_in(run: Run, settings_url: 
     assert "bob" in listed.stdout
 
 
+@pytest.mark.req("OPS-1")
+def test_a_narrow_terminal_cuts_no_id_and_no_status(
+    run: Run, settings_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task_id = "0123456789abcdef0123456789abcdef"
+
+    async def long_names(tasks: Tasks) -> None:
+        await tasks.track(task_id, task_name="a-name-that-is-longer-than-any-room", user_id="somebody-else")
+
+    on_store(settings_url, long_names)
+    monkeypatch.setenv("COLUMNS", "80")
+    (line,) = [line for line in run("list").stdout.splitlines() if task_id in line]
+    assert "working" in line
+    assert len(line.rstrip()) <= 80
+
+
 @pytest.mark.req("OPS-1", "TASK-20")
 def test_a_task_is_found_by_id_or_unique_name(run: Run, settings_url: str) -> None:
     on_store(settings_url, some)

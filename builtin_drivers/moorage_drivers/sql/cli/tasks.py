@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,8 @@ app = command_group(f"Look at durable tasks, and cancel them.\n\n{EXIT_CODES}")
 
 _STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "input_required": "magenta"}
 _SHOWN_MATCHES = 20
+_WIDE = 120
+"""Columns of a terminal from which on there is room for more than the essentials."""
 
 Which = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, or its name where it is unique.")]
 User = Annotated[str | None, typer.Option("--user", help="Only this user's.")]
@@ -55,14 +58,7 @@ def list_tasks(
     if as_json:
         print(json.dumps({"items": [_row(task) for task in page.items], "next_cursor": page.next_cursor}))
         return
-    table = Table("id", "name", "server", "user", "thread", "status", "updated", "error")
-    for task in page.items:
-        table.add_row(
-            *_cells(task.task_id, task.task_name, task.server_name, task.user_id, task.thread_id or ""),
-            _status(task),
-            *_cells(f"{task.updated_at:%Y-%m-%d %H:%M:%S}Z", _short(task.error or task.last_poll_error)),
-        )
-    out().print(table)
+    out().print(_listed(page.items, wide=out().width >= _WIDE))
     if page.next_cursor:
         out().print(f"More: --cursor {page.next_cursor}", markup=False, soft_wrap=True)
 
@@ -127,6 +123,28 @@ def cancel(task: Which, user: User = None, thread: Thread = None, as_json: Json 
         out().print(f"Task {after.task_id} is {after.status} already.", markup=False)
     else:
         out().print(f"Cancellation of task {after.task_id} is requested.", markup=False)
+
+
+def _listed(tasks: Sequence[TaskRecord], *, wide: bool) -> Table:
+    """Ids and states are never cut, since one pastes the one and looks for the other."""
+    rows = [_columns(task, wide) for task in tasks]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    names = ("id", "name", "status", "updated", "server", "user", "thread", "error")
+    for number, name in enumerate(names if wide else names[:4]):
+        cut = name in ("name", "server", "user", "thread", "error")
+        widest = max((len(row[number]) for row in rows), default=0)
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=None if cut else widest)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _columns(task: TaskRecord, wide: bool) -> list[Text]:
+    first = [*_cells(task.task_id, task.task_name), _status(task)]
+    if not wide:
+        return [*first, *_cells(f"{task.updated_at:%m-%d %H:%M}Z")]
+    moment, error = f"{task.updated_at:%Y-%m-%d %H:%M:%S}Z", _short(task.error or task.last_poll_error)
+    return [*first, *_cells(moment, task.server_name, task.user_id, task.thread_id or "", error)]
 
 
 async def _find(store: Store, which: str, user: str | None, thread: str | None) -> TaskRecord:
