@@ -16,6 +16,7 @@ from moorage.contract import (
     ExtensionsSource,
     GatewayContext,
     InterceptorRunner,
+    LauncherGrammars,
     Redactor,
     RoutingHintProvider,
     RunLauncher,
@@ -27,7 +28,7 @@ from moorage.gateway.background import running
 from moorage.gateway.building import Builder
 from moorage.gateway.durable import task_runtime
 from moorage.gateway.hints import RoutingHints
-from moorage.gateway.parts import assistants, interceptor_chain, run_validators, task_drivers
+from moorage.gateway.parts import Grammars, assistants, interceptor_chain, run_validators, task_drivers
 from moorage.gateway.sources import ToolSources
 from moorage.gateway.watchdog import watchdog
 from moorage.host import PluginHost, load_plugins, missing_distribution, store_for
@@ -86,6 +87,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         context = _context(settings, store, extensions)
         builder = Builder(host, context, settings.plugins.strict)
         context.provide(Redactor, secrets)
+        context.provide(LauncherGrammars, Grammars.of(builder))
         context.provide(InterceptorRunner, interceptor_chain(builder))
         context.provide(RoutingHintProvider, RoutingHints(builder.all(host.routing_hints())))
         tools = ToolSources(builder.all(host.tool_sources()), host)
