@@ -40,15 +40,15 @@ C01 = {
         (["-c=touch M"], "-c"),
         (["--call=touch M"], "--call"),
         (["--call", "touch M"], "--call"),
-        (["-yc", "touch M"], "--call"),
+        (["-yc", "touch M"], "-yc"),
         (["-call", "touch M"], "-call"),
         (["-call=touch M"], "-call"),
-        (["-qc", "touch M"], "--call"),
+        (["-qc", "touch M"], "-qc"),
         (["--shell=/bin/touch", "pkg"], "--shell"),
         (["--script-shell", "touch", "pkg"], "--script-shell"),
         (["--node-options=--require=/tmp/x.js", "pkg"], "--node-options"),
         (["--node-arg=-e", "pkg"], "--node-arg"),
-        (["-e", "1", "pkg"], "-e"),
+        (["-e=1", "pkg"], "-e"),
         (["--eval=1", "pkg"], "--eval"),
         (["--print", "1"], "--print"),
     ],
@@ -122,7 +122,7 @@ def test_what_is_no_exec_flag_passes(command: str, args: list[str]) -> None:
         # Another letter than -c: npm's --prefix, refused for what it is.
         said = refusal(command, args)
         assert said is not None
-        assert "--prefix" in said
+        assert "-C" in said
         return
     assert refusal(command, args) is None
 

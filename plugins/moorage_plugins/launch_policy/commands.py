@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 
 from moorage.contract import GatewayContext, LauncherGrammar, LauncherGrammars, LaunchRefused, LaunchRequest
 from moorage_plugins.launch_policy import npx
@@ -109,41 +108,46 @@ def _judge_npx(args: Sequence[str]) -> str | None:
     region = args[: len(args) - max(0, len(reading.operands) - 1)]
     if any(has_placeholder(arg) for arg in region):
         return "args up to the package must be written out: a variable could hold an option"
-    for flag in reading.flags:
-        dashed = _canonical(flag)
-        if dashed in NPX_EXEC:
-            return f"{flag} may run code"
-    for name, value in reading.options:
-        dashed = f"--{name}"
-        if dashed in NPX_EXEC:
-            return f"{dashed} may run code"
-        if dashed in NPX_PATHS:
-            return f"{dashed} makes npx use what lies on the gateway's disk"
-        if name == "package" and is_local_npm(value):
-            return "--package names something on the gateway's disk; name a published package"
-    if not reading.operands:
-        return "args name no package, and without one npx runs a shell"
-    return _operand("npx", reading.operands[0], is_local_npm, bool(npx.values_of(reading, ("package",))))
+    for given in reading.options:
+        if f"--{given.name}" in NPX_PATHS:
+            return f"{given.spelled} makes npx use what lies on the gateway's disk"
+        if given.name == "package" and is_local_npm(given.value):
+            return f"{given.spelled} names something on the gateway's disk; name a published package"
+    if reading.operands:
+        package_is_named = any(given.name == "package" for given in reading.options)
+        if (reason := _operand("npx", reading.operands[0], is_local_npm, package_is_named)) is not None:
+            return reason
+    for given in reading.options:
+        # The spelling counts, too: what an older npx ran, npm may read as the beginning of something else.
+        if {_dashed(given.name), _dashed(given.spelled.lstrip("-"))} & NPX_EXEC:
+            return f"{given.spelled} may run code"
+    for spelled in reading.removed:
+        if _dashed(spelled.lstrip("-")) in NPX_EXEC:
+            return f"{spelled} may run code"
+    return None if reading.operands else "args name no package, and without one npx runs a shell"
 
 
-def _canonical(flag: str) -> str:
-    name = flag.lstrip("-")
+def _dashed(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name}"
 
 
 def _judge(grammar: LauncherGrammar, reading: Reading) -> str | None:
     command = grammar.command
-    for name, value in reading.options:
-        if name in grammar.exec_options:
-            return f"{name} may run code"
-        if name in grammar.path_options:
-            return f"{name} makes {command} use what lies on the gateway's disk"
-        if command == "uvx" and (reason := _uvx_option(name, value)) is not None:
+    for given in reading.options:
+        if given.name in grammar.path_options:
+            return f"{given.name} makes {command} use what lies on the gateway's disk"
+        if command == "uvx" and (reason := _uvx_option(given.name, given.value)) is not None:
             return reason
-    if any(has_placeholder(text) for text in chain(reading.flags, reading.operands[:1])):
+    written = [*(given.name for given in reading.options), *reading.operands[:1]]
+    if any(map(has_placeholder, written)):
         return "options and the first operand must be written out: a variable could hold an option"
     if command == "uvx" and reading.operands:
-        return _operand("uvx", reading.operands[0], is_local_python, "--from" in reading.flags)
+        package_is_named = any(given.name == "--from" for given in reading.options)
+        if (reason := _operand("uvx", reading.operands[0], is_local_python, package_is_named)) is not None:
+            return reason
+    for given in reading.options:
+        if given.name in grammar.exec_options:
+            return f"{given.name} may run code"
     return None
 
 

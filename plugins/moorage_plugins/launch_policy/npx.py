@@ -4,7 +4,7 @@ Both are followed exactly, since a reading that differs by one token takes a val
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -12,108 +12,120 @@ from moorage_plugins.launch_policy.data import NpmTables, npm_tables
 
 _END = re.compile(r"-{2,}")
 _ONE_OR_TWO_DASHES = re.compile(r"-{1,2}[^-]")
-_MOST_TOKENS = 4_096
+_MOST_ARGUMENTS = 4_096
+_REWRITTEN = {"p": "--package", "shell": "--script-shell"}
 
 
 class TooLong(ValueError):
     """More arguments than any server needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An option that was given: its name (npm's without dashes), its value, and how it was spelled."""
+
+    name: str
+    value: str
+    spelled: str
+
+
 @dataclass(slots=True)
 class Reading:
-    """What a launcher makes of its arguments.
+    """What a launcher makes of its arguments. The first operand names what is run."""
 
-    ``options``: option names (without dashes for npm) and their values in order. ``flags``: every option as
-    it was spelled. ``operands``: what is no option; the first names what is run.
-    """
-
-    options: list[tuple[str, str]] = field(default_factory=list)
-    flags: list[str] = field(default_factory=list)
+    options: list[Given] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    """Options that npx cuts out without effect, as they were spelled."""
     operands: list[str] = field(default_factory=list)
 
 
 def read(args: Sequence[str], tables: NpmTables | None = None) -> Reading:
     """What ``npx ARGS`` comes to. Raises `TooLong`."""
-    if len(args) > _MOST_TOKENS:
+    if len(args) > _MOST_ARGUMENTS:
         raise TooLong
     tables = tables or npm_tables()
     reading = Reading()
-    _parse(_first_pass(list(args), tables, reading), tables, reading)
+    _parse(_first_pass([_Word(arg) for arg in args], tables, reading), tables, reading)
     return reading
 
 
-def _first_pass(args: list[str], tables: NpmTables, reading: Reading) -> list[str]:
+class _Word(str):
+    """An argument, which knows the option that it was expanded from."""
+
+    __slots__ = ("spelled",)
+
+    def __new__(cls, text: str, spelled: str | None = None) -> "_Word":
+        word = super().__new__(cls, text)
+        word.spelled = text.partition("=")[0] if spelled is None else spelled
+        return word
+
+    spelled: str
+
+
+def _first_pass(args: list[_Word], tables: NpmTables, reading: Reading) -> list[_Word]:
     """npx: rewrites some options, cuts some out, and puts ``--`` before the package."""
-    done: list[str] = []
+    done: list[_Word] = []
     rest = args[::-1]
     while rest:
         arg = rest.pop()
         if arg == "--":
             return [*done, arg, *rest[::-1]]
         if not arg.startswith("-"):
-            return [*done, "--", arg, *rest[::-1]]
+            return [*done, _Word("--"), arg, *rest[::-1]]
         key, equals, value = arg.lstrip("-").partition("=")
-        reading.flags.append(arg.partition("=")[0])
-        if key == "p":
-            arg = f"--package{equals}{value}"
-        elif key == "shell":
-            arg = f"--script-shell{equals}{value}"
+        if key in _REWRITTEN:
+            arg = _Word(f"{_REWRITTEN[key]}{equals}{value}", arg.spelled)
         elif key == "no-install":
-            arg = "--yes=false"
+            arg = _Word("--yes=false", arg.spelled)
         elif key in tables.shorthands and key not in tables.removed:
-            rest.extend([*tables.shorthands[key], *([value] if equals else [])][::-1])
+            longer = [*tables.shorthands[key], *([value] if equals else [])]
+            rest.extend(_Word(one, arg.spelled) for one in reversed(longer))
             continue
-        if key not in tables.removed:
+        cut = key in tables.removed
+        if cut:
+            reading.removed.append(arg.spelled)
+        else:
             done.append(arg)
         takes = not equals and key not in tables.switches
-        # After a removed option npx looks one place further than it means to; so do we.
-        following = rest[-1] if rest else None
-        if takes and rest and (key in tables.values or not (following or "").startswith("-")):
+        if takes and rest and (key in tables.values or not rest[-1].startswith("-")):
             skipped = rest.pop()
-            if key not in tables.removed:
+            if not cut:
                 done.append(skipped)
     return done
 
 
-def _parse(args: list[str], tables: NpmTables, reading: Reading) -> None:
+def _parse(args: list[_Word], tables: NpmTables, reading: Reading) -> None:
     """npm's parser (nopt)."""
     rest = args[::-1]
-    seen: set[str] = set()
-    steps = 0
-    while rest:
-        steps += 1
-        if steps > 2 * _MOST_TOKENS:
-            raise TooLong
+    for _ in range(4 * _MOST_ARGUMENTS):
+        if not rest:
+            return
         arg = rest.pop()
         if _END.fullmatch(arg):
-            reading.operands.extend(rest[::-1])
+            reading.operands.extend(map(str, rest[::-1]))
             return
         if not arg.startswith("-") or len(arg) == 1:
-            reading.operands.append(arg)
+            reading.operands.append(str(arg))
             continue
-        reading.flags.append(arg.partition("=")[0])
-        arg, equals, value = arg.partition("=")
+        flag, equals, value = arg.partition("=")
         if equals:
-            rest.append(value)
-        longer = _expanded(arg, tables)
+            rest.append(_Word(value))
+        longer = _expanded(flag, tables)
+        if longer and longer[0] != flag:
+            rest.extend(_Word(one, arg.spelled) for one in reversed(longer))
+            continue
         if longer:
-            rest.extend(longer[::-1])
-            if longer[0] != arg:
-                continue
-            rest.pop()
-        name, negated = arg.lstrip("-"), None
+            rest.extend(_Word(one, arg.spelled) for one in reversed(longer[1:]))
+        name, negated = flag.lstrip("-"), None
         while name[:3].lower() == "no-":
             name, negated = name[3:], not negated
         name = _abbreviations(tuple(tables.types)).get(name, name)
         types = tables.types.get(name)
-        value = _value(types, negated, bool(equals), rest, repeated=types is None and name in seen)
-        seen.add(name)
-        reading.options.append((name, value))
+        reading.options.append(Given(name, _value(types, negated, bool(equals), rest), arg.spelled))
+    raise TooLong
 
 
-def _value(
-    types: tuple[str, ...] | None, negated: bool | None, equals: bool, rest: list[str], *, repeated: bool
-) -> str:
+def _value(types: tuple[str, ...] | None, negated: bool | None, equals: bool, rest: list[_Word]) -> str:
     """The value of an option, taken from ``rest`` where the parser takes it from there."""
     following = rest[-1] if rest else None
     several = types is not None and len(types) > 1
@@ -124,9 +136,9 @@ def _value(
         or (following == "false" and types is not None and "null" in types)
     ):
         if following in ("true", "false"):
-            return rest.pop()
+            return str(rest.pop())
         if several and following and types is not None and _fits(following, types):
-            return rest.pop()
+            return str(rest.pop())
         return "false" if negated else "true"
     if types == ("String",):
         if following is None:
@@ -135,7 +147,7 @@ def _value(
             return ""
     if following is not None and _END.fullmatch(following):
         return "true"
-    return rest.pop() if rest else "true"
+    return str(rest.pop()) if rest else "true"
 
 
 def _fits(following: str, types: tuple[str, ...]) -> bool:
@@ -179,9 +191,3 @@ def _abbreviations(names: tuple[str, ...]) -> dict[str, str]:
             beginnings.setdefault(name[:length], set()).add(name)
     unique = {short: next(iter(those)) for short, those in beginnings.items() if len(those) == 1}
     return {**unique, **{name: name for name in names}}
-
-
-def values_of(reading: Reading, names: Iterable[str]) -> list[str]:
-    """The values that these options were given."""
-    wanted = frozenset(names)
-    return [value for name, value in reading.options if name in wanted]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from moorage.contract import LauncherGrammar
-from moorage_plugins.launch_policy.npx import Reading, TooLong
+from moorage_plugins.launch_policy.npx import Given, Reading, TooLong
 
 _MOST_UNKNOWN = 6
 
@@ -33,21 +33,19 @@ def _read(
                 break
             continue
         for name, value, known in _options(grammar, argument):
-            reading.flags.append(name)
             if value is not None or name in grammar.boolean_options:
-                reading.options.append((name, value or ""))
+                reading.options.append(Given(name, value or "", name))
             elif known:
-                reading.options.append((name, args[at] if at < len(args) else ""))
+                reading.options.append(Given(name, args[at] if at < len(args) else "", name))
                 at += 1
             else:
                 if not left:
                     raise TooLong
                 left -= 1
-                other = Reading([*reading.options], [*reading.flags], [*reading.operands])
-                taken = args[at] if at < len(args) else ""
-                other.options.append((name, taken))
+                other = Reading(options=[*reading.options], operands=[*reading.operands])
+                other.options.append(Given(name, args[at] if at < len(args) else "", name))
                 yield from _read(grammar, args, at + 1, other, left)
-                reading.options.append((name, ""))
+                reading.options.append(Given(name, "", name))
     yield reading
 
 
