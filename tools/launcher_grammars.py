@@ -26,8 +26,8 @@ const named = type => {
 }
 const types = {}
 for (const [key, { type }] of Object.entries(definitions)) {
-  // One of the machine's own addresses is no part of npm.
-  types[key] = key === 'local-address' ? ['null', 'String'] : [].concat(type).map(named)
+  // Of this one npm lists the machine's own addresses, which are no part of it.
+  types[key] = key === 'local-address' ? ['null', '"127.0.0.1"'] : [].concat(type).map(named)
 }
 const fs = require('fs')
 const source = fs.readFileSync(path.join(npm, 'bin/npx-cli.js'), 'utf8')

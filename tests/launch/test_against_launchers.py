@@ -11,6 +11,7 @@ FIXED = [
     Vector("npx", ("-yc", "touch canary-mark")),
     Vector("npx", ("--user-agent", "good-srv-of-ours", "--call", "touch canary-mark")),
     Vector("npx", ("-y", "good-srv-of-ours", "-c", "touch canary-mark")),
+    Vector("npx", ("--no-local-address", "-c", "touch canary-mark")),
     Vector("npx", ("-y",)),
     Vector("npx", ("-y", "node", "-e", "require('fs').writeFileSync('canary-mark','')")),
     Vector("npx", ("-y",), env=(("npm_config_call", "touch canary-mark"),)),
@@ -19,7 +20,7 @@ FIXED = [
     Vector("uvx", ("good-srv-of-ours",)),
 ]
 """The launcher's own word on the vectors that the policy is about."""
-EXECUTED = [True, True, True, False, True, True, True, True, True, False]
+EXECUTED = [True, True, True, False, True, True, True, True, True, True, False]
 
 
 @pytest.fixture(scope="module")

@@ -89,6 +89,11 @@ def explanation(outcome: Outcome) -> str | None:
         return "npm refuses a call beside a package"
     if "call" in given and not given["call"].startswith(SHELL_CANARY):
         return "the canary did not become the call"
+    named = [one.value for one in reading.options if one.name == "package"] or reading.operands[:1]
+    if any(name != PACKAGE for name in named):
+        return "the package that is named cannot be installed, so nothing starts"
+    if "node-options" in given:
+        return "node refuses these node-options, so nothing starts"
     if "script-shell" in given and given["script-shell"] != "./canary-shell":
         return "the shell that is named does not exist"
     return None
