@@ -1,12 +1,29 @@
 """Asking the launch validators (LAUNCH-1, PLUG-7)."""
 
+import json
 import logging
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
-from moorage.contract import LaunchRefused, LaunchRequest, LaunchValidator
+from moorage.clock import SystemClock
+from moorage.config import launch_request, resolve_path
+from moorage.config.document import dotted
+from moorage.contract import (
+    ConfigFault,
+    ExtensionsSnapshot,
+    GatewayContext,
+    LauncherGrammars,
+    LaunchRefused,
+    LaunchRequest,
+    LaunchValidator,
+)
 from moorage.gateway.building import Builder, Built
+from moorage.gateway.parts import Grammars
 from moorage.host import PluginHost
 from moorage.host.worker import GivenUp, Worker
+from moorage.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -60,3 +77,43 @@ def launch_judges(builder: Builder) -> LaunchJudges:
     """The validators that plugins contribute. One that cannot be built would let pass what it is there to
     refuse, so it ends the start with a `ConfigError`."""
     return LaunchJudges(builder.all(builder.host.launch_validators(), required=True), builder.host)
+
+
+def launch_faults(path: Path | None, settings: Settings, host: PluginHost) -> list[ConfigFault]:
+    """What the API would refuse to start of the servers in a file; a file that cannot be read has none."""
+    context = GatewayContext(
+        home=settings.home,
+        replica_id="check",
+        database_url=settings.database_url,
+        clock=SystemClock(),
+        extensions=_NoServers(),
+        settings={"plugins": settings.plugins.options},
+    )
+    builder = Builder(host, context, strict=False)
+    context.provide(LauncherGrammars, Grammars.of(builder))
+    judges = launch_judges(builder)
+    faults = []
+    for name, entry in _entries(path).items():
+        try:
+            judges.judge([launch_request(name, entry)])
+        except LaunchRefused as refused:
+            message = f"the API would refuse it: {refused}"
+            faults.append(ConfigFault(where=dotted(("mcpServers", name)), message=message, server=name))
+        except (TypeError, ValueError):
+            continue  # an entry of the wrong form, which the check itself names
+    return faults
+
+
+def _entries(path: Path | None) -> dict[str, Any]:
+    try:
+        found = resolve_path(path, os.environ, Path.cwd())
+        raw = json.loads(found.read_bytes()) if found else {}
+    except (OSError, ValueError):
+        return {}
+    servers = raw.get("mcpServers") if isinstance(raw, dict) else None
+    return {k: v for k, v in servers.items() if isinstance(v, dict)} if isinstance(servers, dict) else {}
+
+
+class _NoServers:
+    def current(self) -> ExtensionsSnapshot:
+        return ExtensionsSnapshot()
