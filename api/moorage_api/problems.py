@@ -15,6 +15,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, SerializationException, ValidationException
 
+from moorage.config.errors import ConfigRejected, ConfigWriteFailed, PreconditionFailed
 from moorage.contract.errors import (
     AdmissionRejected,
     AmbiguousName,
@@ -76,6 +77,7 @@ _DOMAIN: tuple[tuple[type[Exception], int, str], ...] = (
     (ThreadBusy, 409, "thread-busy"),
     (AmbiguousName, 409, "ambiguous-name"),
     (RemoteTaskConflict, 409, "remote-task-conflict"),
+    (PreconditionFailed, 412, "precondition-failed"),
     (Conflict, 409, "conflict"),
     (AdmissionRejected, 422, "run-refused"),
     (InvalidAnswer, 422, "invalid-answer"),
@@ -84,6 +86,7 @@ _DOMAIN: tuple[tuple[type[Exception], int, str], ...] = (
     (LaunchRefused, 422, "launch-refused"),
     (AuthenticationFailed, 401, "unauthorized"),
     (CredentialDenied, 403, "credential-denied"),
+    (ConfigWriteFailed, 503, "configuration-not-written"),
     (ConfigError, 400, "invalid-configuration"),
     (StoreUnavailable, 503, "store-unavailable"),
     (ServerUnavailable, 502, "server-unavailable"),
@@ -126,6 +129,9 @@ def _of_domain(error: Exception, status: int, kind: str) -> tuple[Problem, dict[
         return problem, dict(headers)
     if status == 500:
         return _internal(error)
+    if isinstance(error, ConfigRejected):
+        faults = [FieldFault(one.where[:_PATH_LIMIT], one.message[:_REASON_LIMIT]) for one in error.faults]
+        return _problem(status, kind, "The configuration is not acceptable.", errors=faults), dict(headers)
     detail = str(error) or _DETAILS.get(status, HTTPStatus(status).description)
     return _problem(status, kind, detail), dict(headers)
 

@@ -1,5 +1,8 @@
 """What ``moorage config check`` is told (CONF-7)."""
 
+import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,3 +54,31 @@ def test_what_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{"a": \n x}')
     (broken,) = check_file(tmp_path / "broken.json", Host(), env={})
     assert broken.where == "line 2, column 2"
+
+
+@pytest.mark.req("LAUNCH-1", "CONF-7")
+def test_the_command_says_what_the_api_would_refuse(tmp_path: Path) -> None:
+    servers = {
+        "good": {"command": "npx", "args": ["-y", "srv-of-ours"]},
+        "bad": {"command": "npx", "args": ["-c", "a-secret-command"]},
+        "odd": {"command": 7},
+    }
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"mcpServers": servers}, indent=1))
+
+    def check(*options: str) -> tuple[int, dict[str, str]]:
+        ran = subprocess.run(
+            [sys.executable, "-m", "moorage", "config", "check", str(path), "--json", *options],
+            env={"MOORAGE_HOME": str(tmp_path / "home"), "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "a-secret-command" not in ran.stdout + ran.stderr
+        return ran.returncode, {one["server"]: one["message"] for one in json.loads(ran.stdout)["faults"]}
+
+    assert check()[1].keys() == {"odd"}
+    status, faults = check("--http")
+    assert status == 1
+    assert faults.keys() == {"bad", "odd"}
+    assert "-c may run code" in faults["bad"]

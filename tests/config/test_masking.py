@@ -292,3 +292,38 @@ def test_every_secret_in_force_is_announced_resolved(tmp_path: Path) -> None:
     config.write({"l": {"command": "x", "env": {"E": "literal-env", "F": "literal-new"}}})
     config.file.current()
     assert announced == ["literal-new"]
+
+
+NASTY = {
+    "letters": "a" * 400_000,
+    "tokens": "eyJ" * 130_000,
+    "dotted-tokens": "eyJ." * 100_000,
+    "assignments": "token=x " * 50_000,
+    "options": "--token x " * 40_000,
+    "schemes": "a://" * 100_000,
+    "placeholders": "token=$X " * 40_000,
+    "blanks": "-a" + " " * 400_000,
+    "keys": "-----BEGIN " * 30_000,
+}
+
+
+@pytest.mark.req("ADMIN-1")
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", sorted(NASTY))
+def test_masking_takes_time_in_proportion_to_the_text(kind: str) -> None:
+    """The file's lock is held meanwhile. In proportion is a second at most; with the square, minutes."""
+    text = NASTY[kind]
+    raw = {"mcpServers": {"s": {"command": "x", "args": [text], "note": text, "url": text}}}
+    assert masked(raw, SectionSet(()))["mcpServers"].keys() == {"s"}
+
+
+@pytest.mark.req("ADMIN-1")
+@pytest.mark.parametrize(
+    "text",
+    ["x eyJhbGciOiJI.eyJzdWIiOiIx.c2ln y", "https://h/?x=eyJhbGciOiJI.eyJzdWIiOiIx.", "1https://u:pass@h/"],
+)
+def test_a_web_token_and_user_info_are_masked_wherever_they_stand(text: str) -> None:
+    shown = masked({"mcpServers": {"s": {"command": "x", "args": [text]}}}, SectionSet(()))
+    assert "***" in str(shown)
+    assert "eyJzdWIiOiIx" not in str(shown)
+    assert "pass" not in str(shown)

@@ -2,7 +2,7 @@
 
 from litestar.types import ControllerRouterHandler
 
-from moorage_api.routes import absent, assistants, operations, runs, stateless, tasks, threads
+from moorage_api.routes import absent, assistants, configuration, operations, runs, stateless, tasks, threads
 from moorage_api.routes.files import get_thread_file
 from moorage_api.routes.health import healthz, healthz_head, readyz, readyz_head
 from moorage_api.routes.metrics import metrics
@@ -25,5 +25,6 @@ def all_routes() -> list[ControllerRouterHandler]:
         stateless.router,
         tasks.router,
         operations.router,
+        configuration.router,
         *absent.absent_routes(),
     ]

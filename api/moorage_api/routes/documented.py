@@ -11,6 +11,7 @@ _MEANING = {
     403: "The caller's role does not allow this.",
     404: "There is no such thing, or it is somebody else's.",
     409: "It contradicts the present state.",
+    412: "It is not what `If-Match` names any more.",
     413: "The body is too large.",
     422: "The request is invalid, or a run was refused; nothing has happened.",
     500: "An internal error; the log has it under the given instance.",

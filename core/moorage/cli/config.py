@@ -15,6 +15,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     about = "Say everything that is wrong in an extensions config; exit with 1 if a server would not load."
     check = commands.add_parser("check", help=about, description=about, allow_abbrev=False)
     check.add_argument("file", metavar="FILE", nargs="?", type=Path, help="Else the one in force here.")
+    check.add_argument(
+        "--http", action="store_true", help="Also say what the API would refuse to start (launch validators)."
+    )
     check.add_argument("--json", action="store_true", help="Print JSON, for scripts.")
     check.set_defaults(act=_check)
 
@@ -29,6 +32,10 @@ def _check(options: argparse.Namespace) -> int:
 
     path = options.file or load_settings().extensions_config
     faults = check_file(path, load_host())
+    if options.http:
+        from moorage.gateway.launches import launch_faults
+
+        faults += launch_faults(path, load_settings(), load_host())
     fatal = [fault for fault in faults if fault.fatal]
     if options.json:
         shown = [

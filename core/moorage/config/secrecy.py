@@ -1,6 +1,7 @@
 """What looks like a secret, by its name or by its form (ADMIN-1)."""
 
 import re
+from collections.abc import Iterator
 
 MASK = "***"
 
@@ -39,12 +40,15 @@ _TOKEN = re.compile(
     | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
     | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,} | ya29\.[\w-]{16,}
     | hf_[A-Za-z0-9]{20,} | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{20,}
-    | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*
     | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----.*
     | (?<=[Bb]earer\ )[^\s\ue000-\uf8ff]{8,}
     """,
     re.ASCII | re.VERBOSE | re.DOTALL,
 )
+
+
+_DOTTED = re.compile(r"[\w.-]{24,}", re.ASCII)
+_JWT_PART = 11
 
 
 def is_secret_name(name: str, *, short: bool = False) -> bool:
@@ -70,4 +74,16 @@ def is_secret_name(name: str, *, short: bool = False) -> bool:
 
 def tokens_in(text: str) -> list[tuple[int, int]]:
     """Where the text holds something in the form of a well-known kind of token."""
-    return [match.span() for match in _TOKEN.finditer(text)]
+    return [*(match.span() for match in _TOKEN.finditer(text)), *_jwts(text)]
+
+
+def _jwts(text: str) -> Iterator[tuple[int, int]]:
+    """JSON web tokens. One expression for them would look at every ``eyJ`` to the end of the text."""
+    for run in _DOTTED.finditer(text):
+        parts = run[0].split(".")
+        start = run.start()
+        for part, payload, signature in zip(parts, parts[1:], parts[2:], strict=False):
+            at = part.find("eyJ")
+            if at >= 0 and len(part) - at >= _JWT_PART and len(payload) >= _JWT_PART - 3:
+                yield start + at, start + len(part) + len(payload) + len(signature) + 2
+            start += len(part) + 1

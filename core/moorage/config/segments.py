@@ -6,6 +6,7 @@ of the text it is, so that a masked one can be put back (ADMIN-2).
 
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ from moorage.config.secrecy import MASK, is_secret_name, tokens_in
 
 _FIRST_TOKEN = 0xE000
 _LAST_TOKEN = 0xF8FF
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<authority>[^\s/?#\"'<>]*)")
+_STANDS_FOR = re.compile(f"[{chr(_FIRST_TOKEN)}-{chr(_LAST_TOKEN)}]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}://(?P<authority>[^\s/?#\"'<>]*)")
 _ASSIGNMENT = re.compile(r"(?<![\w.-])-{0,2}(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s;&\"',#]+)")
 _INLINE_OPTION = re.compile(r"(?<!\S)--?(?P<name>[A-Za-z][\w-]*)[ \t]+(?P<value>[^\s-]\S*)")
 _WHOLE_ASSIGNMENT = re.compile(r"(?P<name>-{0,2}[A-Za-z][\w.-]*)=(?P<value>.+)", re.DOTALL)
@@ -156,7 +158,7 @@ class _Cutter:
             self._add(start, end, "token")
         result: list[Segment] = []
         at = 0
-        for start, end, label in sorted(self._regions):
+        for start, end, label in self._regions:
             result.append(Segment(self._plain(at, start)))
             result.extend(secret_segments(self._plain(start, end), label))
             at = end
@@ -176,14 +178,14 @@ class _Cutter:
             self._add(start + len(user) + 1, start + len(info), "password")
 
     def _add(self, start: int, end: int, label: str) -> None:
-        if all(end <= s or start >= e for s, e, _ in self._regions):
-            self._regions.append((start, end, label))
+        place = bisect_left(self._regions, (start, end, label))
+        before, after = self._regions[max(0, place - 1) : place], self._regions[place : place + 1]
+        if all(found[1] <= start for found in before) and all(found[0] >= end for found in after):
+            self._regions.insert(place, (start, end, label))
 
     def _plain(self, start: int, end: int) -> str:
-        text = self._text[start:end]
-        for index, placeholder in enumerate(self._placeholders):
-            text = text.replace(chr(_FIRST_TOKEN + index), placeholder)
-        return text
+        known = self._placeholders
+        return _STANDS_FOR.sub(lambda one: known[ord(one[0]) - _FIRST_TOKEN], self._text[start:end])
 
 
 def _is_secret_json(text: str) -> bool:

@@ -46,7 +46,13 @@ from moorage.contract.files import VIRTUAL_ROOT, OpenedFile, ThreadFiles
 from moorage.contract.gateway import GatewayContext
 from moorage.contract.hosting import Authenticator, AuthenticatorSpec, AuthRequest, CliGroup, LifecycleSpec
 from moorage.contract.identity import CallContext, Principal
-from moorage.contract.launch import LauncherGrammar, LaunchRequest, LaunchValidator, LaunchValidatorSpec
+from moorage.contract.launch import (
+    LauncherGrammar,
+    LauncherGrammars,
+    LaunchRequest,
+    LaunchValidator,
+    LaunchValidatorSpec,
+)
 from moorage.contract.markers import hookimpl, hookspec
 from moorage.contract.observing import WorkKind, WorkObserver
 from moorage.contract.redaction import Redactor
@@ -206,6 +212,7 @@ __all__ = [
     "LaunchValidatorSpec",
     "LaunchedRun",
     "LauncherGrammar",
+    "LauncherGrammars",
     "LifecycleSpec",
     "MemoRepository",
     "MoorageError",

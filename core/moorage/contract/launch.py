@@ -59,3 +59,11 @@ class LauncherGrammar:
     single_dash_long: bool = False
     """``-call`` means ``--call`` (npm)."""
     source_version: str = ""
+
+
+class LauncherGrammars(Protocol):
+    """All grammars that plugins contributed; a service of the gateway for its launch validators."""
+
+    def grammars(self) -> Mapping[str, LauncherGrammar]:
+        """By command."""
+        ...

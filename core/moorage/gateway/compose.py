@@ -10,12 +10,13 @@ from pathlib import Path
 
 from moorage.calls.redact import SecretRegistry
 from moorage.clock import SystemClock
-from moorage.config import ExtensionsFile, sections_in_use
+from moorage.config import ConfigEditor, ExtensionsFile, sections_in_use
 from moorage.contract import (
     ConfigFault,
     ExtensionsSource,
     GatewayContext,
     InterceptorRunner,
+    LauncherGrammars,
     Redactor,
     RoutingHintProvider,
     RunLauncher,
@@ -23,11 +24,14 @@ from moorage.contract import (
     TaskDriverRegistry,
     TaskSubmitter,
 )
+from moorage.gateway.administration import ConfigAdministration
 from moorage.gateway.background import running
 from moorage.gateway.building import Builder
 from moorage.gateway.durable import task_runtime
+from moorage.gateway.frozen import FrozenExtensions
 from moorage.gateway.hints import RoutingHints
-from moorage.gateway.parts import assistants, interceptor_chain, run_validators, task_drivers
+from moorage.gateway.launches import launch_judges
+from moorage.gateway.parts import Grammars, assistants, interceptor_chain, run_validators, task_drivers
 from moorage.gateway.sources import ToolSources
 from moorage.gateway.watchdog import watchdog
 from moorage.host import PluginHost, load_plugins, missing_distribution, store_for
@@ -49,7 +53,7 @@ class Gateway:
     host: PluginHost
     context: GatewayContext
     store: Store
-    extensions: ExtensionsFile
+    administration: ConfigAdministration
     tools: ToolSources
     runs: RunService
     tasks: TaskService | None
@@ -82,13 +86,17 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         store = await stack.enter_async_context(open_store(settings, host=host))
         secrets = SecretRegistry()
         host.use_redactor(secrets.redact)
-        extensions = await _extensions(settings, host, store, secrets)
+        file = await _extensions(settings, host, store, secrets)
+        task_sections = frozenset(one.spec.section for one in host.drivers() if one.spec.section)
+        extensions = FrozenExtensions(file, task_sections)
         context = _context(settings, store, extensions)
         builder = Builder(host, context, settings.plugins.strict)
         context.provide(Redactor, secrets)
+        context.provide(LauncherGrammars, Grammars.of(builder))
         context.provide(InterceptorRunner, interceptor_chain(builder))
         context.provide(RoutingHintProvider, RoutingHints(builder.all(host.routing_hints())))
         tools = ToolSources(builder.all(host.tool_sources()), host)
+        judges = launch_judges(builder)
         drivers = task_drivers(builder)
         context.provide(TaskDriverRegistry, drivers)
         runs = RunService(
@@ -102,7 +110,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
             redactor=secrets,
         )
         context.provide(RunLauncher, runs)
-        tasks = task_runtime(settings, store, drivers, builder)
+        tasks = task_runtime(settings, store, drivers, builder, extensions)
         if tasks.service is not None:
             context.provide(TaskSubmitter, tasks.service)
             stack.push_async_callback(tasks.service.aclose)
@@ -117,7 +125,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
             host=host,
             context=context,
             store=store,
-            extensions=extensions,
+            administration=ConfigAdministration(ConfigEditor(file), extensions, judges, tools),
             tools=tools,
             runs=runs,
             tasks=tasks.service,

@@ -5,8 +5,9 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from moorage.contract import ConfigError, ExtensionsSource, Redactor, Store, StoreSignal
+from moorage.contract import ConfigError, Redactor, Store, StoreSignal
 from moorage.gateway.building import Builder
+from moorage.gateway.frozen import FrozenExtensions
 from moorage.gateway.parts import Drivers
 from moorage.settings import Settings
 from moorage.tasks.notifier import Notifier
@@ -27,14 +28,16 @@ class TaskRuntime:
     wake: Callable[[StoreSignal], None] = lambda signal: None
 
 
-def task_runtime(settings: Settings, store: Store, drivers: Drivers, builder: Builder) -> TaskRuntime:
+def task_runtime(
+    settings: Settings, store: Store, drivers: Drivers, builder: Builder, extensions: FrozenExtensions
+) -> TaskRuntime:
     """Install the runtime, unless settings, store or drivers speak against it.
 
     Raises `ConfigError` where settings demand it, or a configured server needs it, and it cannot be.
     """
     reason = _unavailable(settings, store, drivers)
     if reason is not None:
-        _refuse_servers_with_tasks(builder, builder.context.extensions, reason)
+        _refuse_servers_with_tasks(extensions, reason)
         log.info("durable tasks are off: %s", reason)
         return TaskRuntime(unavailable=reason)
     context = builder.context
@@ -59,13 +62,7 @@ def task_runtime(settings: Settings, store: Store, drivers: Drivers, builder: Bu
         if signal is None or signal.kind == "notifications":
             notifier.wake()
 
-    def refusal(server: str) -> str | None:
-        entry = context.extensions.current().servers.get(server)
-        if entry is None or not entry.enabled:
-            return f"server {server!r} is disabled or no longer configured"
-        return None
-
-    service = TaskService(drivers=drivers.named, wake=wake, server_allowed=refusal, **shared)
+    service = TaskService(drivers=drivers.named, wake=wake, server_allowed=extensions.refusal, **shared)
     return TaskRuntime(service, None, {"scheduler": scheduler.run, "notifier": notifier.run}, wake)
 
 
@@ -82,10 +79,9 @@ def _unavailable(settings: Settings, store: Store, drivers: Drivers) -> str | No
     return reason
 
 
-def _refuse_servers_with_tasks(builder: Builder, extensions: ExtensionsSource, reason: str) -> None:
-    sections = {one.spec.section for one in builder.host.drivers() if one.spec.section}
-    for server in extensions.current().servers.values():
-        wanted = sorted(sections & set(server.sections))
+def _refuse_servers_with_tasks(extensions: FrozenExtensions, reason: str) -> None:
+    for server in extensions.startup.servers.values():
+        wanted = sorted(extensions.task_sections & set(server.sections))
         if server.enabled and wanted:
             raise ConfigError(
                 f"server {server.name!r} has durable tasks ({wanted[0]}), and {reason}",

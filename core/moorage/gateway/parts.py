@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from moorage.calls.chain import BuiltInterceptor, InterceptorChain, refusing
 from moorage.calls.local import load_local_interceptors
-from moorage.contract import TaskDriver
+from moorage.contract import LauncherGrammar, TaskDriver
 from moorage.gateway.building import Builder
 from moorage.host import ContributionInfo, LoadReport, PluginState
 from moorage.runs.admission import NamedValidator
@@ -24,6 +24,21 @@ class Drivers:
     def drivers(self) -> Mapping[str, TaskDriver]:
         """Driver name → driver."""
         return {name: one.driver for name, one in self.named.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Grammars:
+    """The launcher grammars that plugins contributed (`LauncherGrammars`)."""
+
+    by_command: Mapping[str, LauncherGrammar]
+
+    @classmethod
+    def of(cls, builder: Builder) -> "Grammars":
+        return cls({one.spec.command: one.spec for one in builder.host.grammars()})
+
+    def grammars(self) -> Mapping[str, LauncherGrammar]:
+        """Command → grammar."""
+        return self.by_command
 
 
 def interceptor_chain(builder: Builder) -> InterceptorChain:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from moorage.clock import SystemClock
+from moorage.config import ConfigView
 from moorage.contract import (
     AssistantEvent,
     GatewayContext,
@@ -129,6 +130,13 @@ class NoHost:
         return []
 
 
+class EmptyConfiguration:
+    """A `ConfigAdministration` of a file without servers, which cannot be changed."""
+
+    async def view(self) -> ConfigView:
+        return ConfigView({"mcpServers": {}}, '"empty"')
+
+
 class FakeGateway:
     """What the routes touch, and no more."""
 
@@ -138,6 +146,7 @@ class FakeGateway:
         self.host = host or NoHost()
         self.context: GatewayContext | None = None
         self.tools = FakeTools()
+        self.administration = EmptyConfiguration()
         self.tasks: Any = None
         self.tasks_unavailable: str | None = "no task driver is installed"
         self.assistant = EchoAssistant()

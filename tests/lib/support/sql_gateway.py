@@ -19,6 +19,7 @@ from moorage_api.auth.keys import key_hash, new_key
 from moorage_drivers.assistants.checkpoints import open_checkpoints
 from moorage_drivers.assistants.direct import DirectAssistant
 from moorage_drivers.sql.store import open_store
+from support.administration import administration
 from support.api_fakes import NoHost
 from support.graph_tools import gateway_tool
 
@@ -58,6 +59,9 @@ class SqlGateway:
         self.tools = TwoTools()
         self.tasks_unavailable = None
         self._validators = validators
+        config = home / "extensions_config.json"
+        config.write_text('{"mcpServers": {}}')
+        self.administration = administration(config, self.tools, self.host, lambda request: None)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["SqlGateway"]:

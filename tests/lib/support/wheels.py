@@ -11,10 +11,11 @@ def wheel(
     files: Mapping[str, str],
     *,
     plugins: Mapping[str, str] | None = None,
+    scripts: Mapping[str, str] | None = None,
     requires: Sequence[str] = (),
     version: str = "1.0",
 ) -> Path:
-    """A pure wheel with these files and entry points in ``moorage.plugins``."""
+    """A pure wheel with these files and entry points: plugins of Moorage's, and commands."""
     stem = f"{name.replace('-', '_')}-{version}"
     info = f"{stem}.dist-info"
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
@@ -24,9 +25,14 @@ def wheel(
         f"{info}/METADATA": "\n".join(metadata) + "\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    if plugins:
-        points = "".join(f"{plugin} = {module}\n" for plugin, module in plugins.items())
-        content[f"{info}/entry_points.txt"] = f"[moorage.plugins]\n{points}"
+    groups = {"moorage.plugins": plugins or {}, "console_scripts": scripts or {}}
+    points = [
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
+        for group, entries in groups.items()
+        if entries
+    ]
+    if points:
+        content[f"{info}/entry_points.txt"] = "\n".join(points)
     content[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in (*content, f"{info}/RECORD"))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem}-py3-none-any.whl"

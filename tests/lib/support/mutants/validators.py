@@ -189,7 +189,8 @@ class StartsAProcess(HouseRules):
 
 class ComparesEverything(HouseRules):
     def stdio(self, request: LaunchRequest) -> str | None:
-        count = sum(one == other for one in request.args for other in request.args if one != "x")
+        # Slow enough on any machine: what a fast one does in a second is no fixed amount.
+        count = sum(one == other for one in request.args for _ in range(8) for other in request.args)
         return super().stdio(request) if count >= 0 else None
 
 

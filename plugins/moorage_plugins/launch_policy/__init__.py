@@ -1,0 +1,1 @@
+"""What a server registered over HTTP may start (LAUNCH)."""
