@@ -2,21 +2,23 @@
 
 The body is the run as `GET …/runs/{run_id}` shows it, with the final ``values`` and ``webhook_sent_at``. A
 webhook is the caller's own address, so it gets nothing that the caller could not read. It cannot be used to
-reach what only this machine can: link-local addresses (cloud metadata) are refused, and redirects are not
-followed.
+reach the machine's own metadata: link-local addresses are refused, and redirects are not followed. Loopback
+and private networks are allowed, since that is where receivers are as a rule.
 """
 
 import asyncio
+import contextlib
 import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 import httpx
 import msgspec
 
+from moorage.contract.errors import NotFound
 from moorage.contract.identity import Principal
 from moorage.contract.stores import RunRecord
 from moorage.runs.redaction import hide_run
@@ -29,7 +31,9 @@ log = logging.getLogger(__name__)
 TIMEOUT_SECONDS = 10.0
 PAUSES_SECONDS = (1.0, 5.0)
 """Between the attempts, of which there is one more than pauses."""
-_METADATA = frozenset({ip_address("169.254.169.254"), ip_address("fd00:ec2::254")})
+_METADATA = frozenset(map(ip_address, ("169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192")))
+_EMBEDDING = tuple(map(ip_network, ("::/96", "64:ff9b::/96")))
+"""The last 32 bits of these are an IPv4 address, and translators (NAT64) send there."""
 
 
 class RunWebhooks:
@@ -56,10 +60,13 @@ class RunWebhooks:
             log.warning("the webhook of run %s was not told: %s", run.run_id, failure)
 
     async def _document(self, run: RunRecord) -> Mapping[str, Any]:
-        result = await self._runtime.gateway.runs.join(Principal(run.user_id), run.thread_id, run.run_id)
+        values = None
+        with contextlib.suppress(NotFound):  # deleted since: its end is told all the same
+            runs = self._runtime.gateway.runs
+            values = (await runs.join(Principal(run.user_id), run.thread_id, run.run_id)).values
         return {
             **msgspec.structs.asdict(run_view(hide_run(run))),
-            "values": result.values,
+            "values": values,
             "webhook_sent_at": datetime.now(UTC),
         }
 
@@ -76,7 +83,7 @@ async def _attempt(http: httpx.AsyncClient, url: str, body: bytes) -> str:
     """Post once; returns what went wrong, in words that do not quote the address."""
     try:
         answer = await http.send(await _request(http, httpx.URL(url), body))
-    except (httpx.HTTPError, OSError, ValueError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return type(error).__name__ if not isinstance(error, ForbiddenAddress) else str(error)
     return "" if answer.is_success else f"it answered {answer.status_code}"
 
@@ -104,5 +111,18 @@ async def _request(http: httpx.AsyncClient, url: httpx.URL, body: bytes) -> http
 
 def is_forbidden(address: IPv4Address | IPv6Address) -> bool:
     """Link-local and metadata addresses, also where an IPv6 address wraps an IPv4 one."""
-    inner = getattr(address, "ipv4_mapped", None) or address
-    return inner.is_link_local or inner in _METADATA or inner.is_multicast or inner.is_unspecified
+    return any(
+        one.is_link_local or one in _METADATA or one.is_multicast or one.is_unspecified
+        for one in (address, *_wrapped(address))
+    )
+
+
+def _wrapped(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
+    if not isinstance(address, IPv6Address):
+        return
+    if address.ipv4_mapped is not None:
+        yield address.ipv4_mapped
+    if address.sixtofour is not None:
+        yield address.sixtofour
+    if any(address in network for network in _EMBEDDING) and int(address) > 1:
+        yield IPv4Address(int(address) & 0xFFFF_FFFF)

@@ -16,6 +16,7 @@ from litestar import Litestar
 
 from moorage.contract.errors import ConfigError
 from moorage_api.settings import ApiSettings
+from moorage_api.streaming import CutShort
 from moorage_api.wiring import KEY, Runtime
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ class GatewayServer(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Open, serve until a signal, close."""
         self._serving = asyncio.current_task()
-        with self.capture_signals():
+        with self.capture_signals(), _quiet_about_what_is_cut_short():
             async with self._life():
                 await self._serve(sockets)
 
@@ -119,6 +120,25 @@ class GatewayServer(uvicorn.Server):
         finally:
             for number in self._signals:
                 loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _quiet_about_what_is_cut_short() -> Iterator[None]:
+    """uvicorn logs what breaks a connection as a fault with its traceback; this one is meant."""
+
+    def is_a_fault(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        while error is not None and not isinstance(error, CutShort):
+            inner = _innermost(error)
+            error = inner if inner is not error else error.__cause__ or error.__context__
+        return error is None
+
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(is_a_fault)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_a_fault)
 
 
 def _innermost(error: BaseException) -> BaseException:

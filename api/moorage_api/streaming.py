@@ -21,10 +21,21 @@ def sse(event: str, data: Any, event_id: str | None = None) -> bytes:
     return f"{head}event: {event}\ndata: ".encode() + encode(data) + b"\n\n"
 
 
+class CutShort(Exception):
+    """The gateway stops in the middle of an answer that counts as a whole only. What raises it breaks the
+    connection, so that no client takes the answer for complete."""
+
+
 async def alive(
-    source: AsyncGenerator[bytes, None], *, beat: bytes, every_seconds: float, stopping: asyncio.Event
+    source: AsyncGenerator[bytes, None],
+    *,
+    beat: bytes,
+    every_seconds: float,
+    stopping: asyncio.Event,
+    whole: bool = False,
 ) -> AsyncGenerator[bytes, None]:
-    """The source's pieces, with a sign of life in every silence; ends early when the gateway stops.
+    """The source's pieces, with a sign of life in every silence; ends early when the gateway stops, or
+    raises `CutShort` where the answer is worth nothing unless it is ``whole``.
 
     The source runs in one task of its own, which is over when this is over, however it ends.
     """
@@ -46,6 +57,8 @@ async def alive(
                     return
                 yield piece
             elif stop in done:
+                if whole:
+                    raise CutShort
                 return
             else:
                 yield beat

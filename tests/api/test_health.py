@@ -20,3 +20,6 @@ async def test_readiness_follows_the_store_and_liveness_does_not() -> None:
         assert answer.status_code == 503
         assert answer.json()["detail"] == "the database does not answer"
         assert (await http.get("/healthz")).status_code == 200
+        # Probes that want no body.
+        assert (await http.head("/healthz")).status_code == 200
+        assert (await http.head("/readyz")).status_code == 503

@@ -183,3 +183,61 @@ async def test_odd_values_are_told_apart_from_faults_of_the_gateway(http: httpx.
     assert (await http.get(f"/api/threads/{made.json()['thread_id']}")).json()["metadata"] == metadata
     found = await http.post("/api/threads/search", json={"metadata": {"nul": "a\u0000b"}})
     assert [one["thread_id"] for one in found.json()] == [made.json()["thread_id"]]
+
+
+@pytest.mark.req("API-1", "RUN-5")
+async def test_ids_that_no_database_takes_name_nothing(http: httpx.AsyncClient) -> None:
+    await http.post("/api/threads", json={"thread_id": "t"})
+    await http.post("/api/threads/t/runs/wait", json={"assistant_id": "direct", "input": calling("hi")})
+    headers = {"Content-Type": "application/json"}
+    for odd in ("\x00", "a\x00b"):
+        quoted = json.dumps(odd)
+        bodies = {
+            "/api/threads/t/runs": f'{{"assistant_id": "direct", "checkpoint_id": {quoted}}}',
+            "/api/threads/t/state": f'{{"values": {{}}, "checkpoint_id": {quoted}}}',
+            "/api/threads/t/state/checkpoint": f'{{"checkpoint": {{"checkpoint_id": {quoted}}}}}',
+        }
+        for path, content in bodies.items():
+            answer = await http.post(path, content=content, headers=headers)
+            assert answer.status_code == 404, (path, answer.text)
+        content = f'{{"before": {quoted}}}'
+        answer = await http.post("/api/threads/t/history", content=content, headers=headers)
+        assert answer.status_code == 200, answer.text
+    for path in ("state/%00", "state/a%00b", "runs/%00", "mcp-tasks/%00", "runs/a%00b/stream"):
+        assert (await http.get(f"/api/threads/t/{path}")).status_code == 404, path
+
+
+MISFITS: dict[str, Any] = {
+    "no message": {"type": "remove", "id": "x"},
+    "odd id": {"role": "user", "content": "x", "id": {"a": 1}},
+    "removes what is not there": {"role": "remove", "content": "", "id": "nobody"},
+}
+
+
+@pytest.mark.req("RUN-5")
+@pytest.mark.parametrize("misfit", MISFITS)
+async def test_a_message_that_does_not_fit_spoils_its_run_and_not_the_thread(
+    http: httpx.AsyncClient, misfit: str
+) -> None:
+    await http.post("/api/threads", json={"thread_id": "t"})
+    body = {"assistant_id": "direct", "input": calling("hi")}
+    await http.post("/api/threads/t/runs/wait", json=body)
+    spoiled = {"assistant_id": "direct", "input": {"messages": [MISFITS[misfit]]}}
+    answer = await http.post("/api/threads/t/runs/wait", json=spoiled)
+    assert "__error__" in answer.json()
+    for path in ("", "/state", "/history?limit=100"):
+        shown = await http.get(f"/api/threads/t{path}")
+        assert shown.status_code == 200, shown.text
+        assert "said hi" in shown.text
+    answer = await http.post("/api/threads/t/runs/wait", json=body)
+    assert "said hi" in json.dumps(answer.json()["messages"][-1])
+    history = (await http.get("/api/threads/t/history?limit=100")).json()
+    ids = [one["checkpoint"]["checkpoint_id"] for one in history]
+    assert ids == sorted(set(ids), reverse=True)
+    pages: list[str] = []
+    while len(pages) < len(ids):
+        query = {"limit": 2, "before": pages[-1] if pages else None}
+        page = (await http.post("/api/threads/t/history", json=query)).json()
+        assert page
+        pages += [one["checkpoint"]["checkpoint_id"] for one in page]
+    assert pages == ids

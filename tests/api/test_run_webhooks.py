@@ -1,6 +1,7 @@
 """A run's webhook is told of its end, and reaches nothing that is forbidden (RUN-5, RUN-1)."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -110,6 +111,10 @@ async def test_it_gives_up_follows_no_redirect_and_logs_no_address(caplog: pytes
         "http://[::ffff:169.254.169.254]/",
         "http://[fe80::1]/",
         "http://0.0.0.0/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://[2002:a9fe:a9fe::]/",
+        "http://[::169.254.169.254]/",
+        "http://100.100.100.200/",
     ],
 )
 async def test_metadata_and_link_local_addresses_are_never_asked(
@@ -123,11 +128,27 @@ async def test_metadata_and_link_local_addresses_are_never_asked(
                 await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("webhook", ["ftp://a/", "no url", "http://user:pw@a/", 7, ["http://a/"]])
+@pytest.mark.parametrize(
+    "webhook",
+    [
+        *("ftp://a/", "no url", "http://user:pw@a/", 7, ["http://a/"], "http://[::1", "http://a:99999/"),
+        *(
+            "http://a:x/",
+            "http://a\x00/",
+            "http://a b/",
+            "http://../",
+            f"http://{'a' * 300}/",
+            "http://\ud800/",
+        ),
+    ],
+    ids=ascii,
+)
 async def test_what_is_no_address_for_a_webhook_is_422(webhook: Any) -> None:
     gateway = FakeGateway()
     async with serving(create_app(gateway.open, LOCAL)) as url, httpx.AsyncClient(base_url=url) as http:
-        assert (await _run(http, webhook)).status_code == 422
+        content = json.dumps({"assistant_id": "echo", "webhook": webhook})  # httpx sends no lone surrogate
+        headers = {"Content-Type": "application/json"}
+        assert (await http.post("/api/runs", content=content, headers=headers)).status_code == 422
     assert not gateway.store.runs.rows
 
 
@@ -135,4 +156,6 @@ def test_public_and_private_addresses_are_allowed() -> None:
     assert not is_forbidden(ip_address("203.0.113.7"))
     assert not is_forbidden(ip_address("10.0.0.7"))
     assert not is_forbidden(ip_address("127.0.0.1"))
+    assert not is_forbidden(ip_address("::1"))
+    assert not is_forbidden(ip_address("64:ff9b::c000:201"))
     assert is_forbidden(ip_address("fd00:ec2::254"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage_api.streaming import SSE_BEAT, alive, ending_in_error, sse
+from moorage_api.streaming import JSON_BEAT, SSE_BEAT, CutShort, alive, ending_in_error, late_json, sse
 
 
 async def two_then_trouble() -> AsyncGenerator[bytes, None]:
@@ -33,4 +33,21 @@ async def test_signs_of_life_do_not_outlive_the_source() -> None:
     async with asyncio.timeout(5):
         with pytest.raises(ValueError, match="gone"):
             async for _ in kept(two_then_trouble()):
+                pass
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.req("RUN-5")
+async def test_a_document_that_the_stop_cuts_short_is_no_document() -> None:
+    stopping = asyncio.Event()
+    source = late_json(never(), lambda error: None)
+    pieces = alive(source, beat=JSON_BEAT, every_seconds=0.01, stopping=stopping, whole=True)
+    async with asyncio.timeout(5):
+        assert await anext(pieces) == JSON_BEAT
+        stopping.set()
+        with pytest.raises(CutShort):
+            async for _ in pieces:
                 pass

@@ -151,3 +151,93 @@ async def test_a_store_that_fails_for_a_while_ends_no_loop(
     service = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()})
     async with service.running():
         await fake_clock.drive(lambda: calls > 1)
+
+
+@pytest.mark.req("RUN-5", "PLUG-7")
+async def test_an_assistant_that_will_not_end_costs_no_other_run_its_lease(
+    fake_clock: FakeClock, fake_store: MemoryStore
+) -> None:
+    go, clung = asyncio.Event(), asyncio.Event()
+
+    async def cling(run: RunContext) -> None:
+        while not go.is_set():
+            try:
+                await go.wait()
+            except asyncio.CancelledError:
+                if run.thread_id != "clings":
+                    raise
+                clung.set()
+
+    busy = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(cling)}, replica="busy")
+    other = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="other")
+    async with busy.running(), other.running():
+        for thread in ("clings", "fine"):
+            await busy.threads.create(ALICE, thread_id=thread)
+        clings, fine = await busy.create(request("clings")), await busy.create(request("fine"))
+        rows = fake_store.runs.rows
+        await until(lambda: {rows[one.run_id].status for one in (fine, clings)} == {RunStatus.RUNNING})
+        await other.cancel(ALICE, "clings", clings.run_id)
+        await fake_clock.drive(clung.is_set)
+        began = fake_clock.now()
+        await fake_clock.drive(lambda: (fake_clock.now() - began).total_seconds() > 4 * LEASE_SECONDS)
+        assert fake_store.runs.rows[fine.run_id].status is RunStatus.RUNNING
+        go.set()
+        await fake_clock.drive(lambda: fake_store.runs.rows[fine.run_id].status is RunStatus.SUCCESS)
+
+
+@pytest.mark.req("RUN-5")
+async def test_a_delayed_stateless_run_survives_an_orderly_stop(
+    fake_clock: FakeClock, fake_store: MemoryStore
+) -> None:
+    first = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="first")
+    async with first.running():
+        run = await first.create(request(None, after_seconds=5, on_completion="delete"))
+    assert fake_store.runs.rows[run.run_id].status is RunStatus.PENDING
+    assistant = ScriptedAssistant()
+    second = run_service(fake_store, fake_clock, {"echo": assistant}, replica="second")
+    async with second.running():
+        await fake_clock.drive(lambda: not fake_store.threads.rows)
+    assert [one.run_id for one in assistant.runs] == [run.run_id]
+
+
+@pytest.mark.req("RUN-5")
+@pytest.mark.parametrize("how", ["killed", "cancelled"])
+async def test_the_thread_of_a_stateless_run_goes_though_its_process_is_gone(
+    fake_clock: FakeClock, fake_store: MemoryStore, how: str
+) -> None:
+    dead = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant(hang)}, replica="dead")
+    run = await dead.create(request(None, on_completion="delete"))
+    await until(lambda: fake_store.runs.rows[run.run_id].status is RunStatus.RUNNING)
+    await kill(dead)
+    alive = run_service(fake_store, fake_clock, {"echo": ScriptedAssistant()}, replica="alive")
+    async with alive.running():
+        if how == "cancelled":
+            await alive.cancel(ALICE, run.thread_id, run.run_id)
+        await fake_clock.drive(lambda: fake_store.runs.rows[run.run_id].status.terminal)
+        result = await alive.join(ALICE, run.thread_id, run.run_id)
+        assert result.run.status is (RunStatus.ERROR if how == "killed" else RunStatus.INTERRUPTED)
+        await fake_clock.drive(lambda: not fake_store.threads.rows)
+
+
+@pytest.mark.req("RUN-5")
+async def test_what_a_run_writes_after_its_thread_was_deleted_elsewhere_goes_too(
+    fake_clock: FakeClock, fake_store: MemoryStore
+) -> None:
+    assistant = ScriptedAssistant()
+
+    async def write_late(run: RunContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await assistant.update_state(run.thread_id, {"late": True})
+
+    assistant.script = write_late
+    busy = run_service(fake_store, fake_clock, {"echo": assistant}, replica="busy")
+    other = run_service(fake_store, fake_clock, {"echo": assistant}, replica="other")
+    async with busy.running(), other.running():
+        await busy.threads.create(ALICE, thread_id="t1")
+        run = await busy.create(request())
+        await until(lambda: fake_store.runs.rows[run.run_id].status is RunStatus.RUNNING)
+        await other.threads.delete(ALICE, "t1")
+        await fake_clock.drive(lambda: busy._executor.get(run.run_id) is None)
+    assert not assistant.states

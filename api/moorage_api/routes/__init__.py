@@ -4,7 +4,7 @@ from litestar.types import ControllerRouterHandler
 
 from moorage_api.routes import absent, assistants, configuration, operations, runs, stateless, tasks, threads
 from moorage_api.routes.files import get_thread_file
-from moorage_api.routes.health import healthz, readyz
+from moorage_api.routes.health import healthz, healthz_head, readyz, readyz_head
 from moorage_api.routes.metrics import metrics
 from moorage_api.routes.thread_events import stream_thread_events
 
@@ -14,6 +14,8 @@ def all_routes() -> list[ControllerRouterHandler]:
     return [
         healthz,
         readyz,
+        healthz_head,
+        readyz_head,
         metrics,
         assistants.router,
         threads.router,

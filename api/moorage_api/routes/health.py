@@ -2,7 +2,7 @@
 
 import asyncio
 
-from litestar import get
+from litestar import get, head
 
 from moorage_api.auth.middleware import PUBLIC
 from moorage_api.problems import ApiProblem
@@ -17,6 +17,16 @@ READY_TIMEOUT_SECONDS = 5.0
 async def healthz() -> Health:
     """The process answers; says nothing about the database."""
     return Health("ok")
+
+
+@head("/healthz", opt={PUBLIC: True}, include_in_schema=False)
+async def healthz_head() -> None:
+    """For probes that want no body."""
+
+
+@head("/readyz", opt={PUBLIC: True}, include_in_schema=False)
+async def readyz_head(runtime: RuntimeDep) -> None:
+    await readyz.fn(runtime)
 
 
 @get(

@@ -113,7 +113,11 @@ def _lasting(
     cancel_on_disconnect: bool,
 ) -> Stream:
     pieces = alive(
-        source, beat=beat, every_seconds=runtime.settings.heartbeat_seconds, stopping=runtime.stopping
+        source,
+        beat=beat,
+        every_seconds=runtime.settings.heartbeat_seconds,
+        stopping=runtime.stopping,
+        whole=media_type != SSE_MEDIA_TYPE,
     )
     if cancel_on_disconnect:
         pieces = _watched(pieces, runtime, run, principal)

@@ -73,7 +73,7 @@ async def get_run(gateway: GatewayDep, principal: PrincipalDep, thread_id: Threa
 async def delete_run(
     gateway: GatewayDep, principal: PrincipalDep, thread_id: ThreadId, run_id: RunId
 ) -> None:
-    """Its record and events; an active run answers 409."""
+    """Its record and events; an active run is cancelled first."""
     await gateway.runs.delete(principal, thread_id, run_id)
 
 

@@ -1,9 +1,9 @@
 """An assistant that is a LangGraph graph: runs, states and history (RUN-5, RUN-6)."""
 
+import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypedDict
 
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -12,7 +12,7 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command, StateSnapshot
+from langgraph.types import Command
 
 from moorage.contract import (
     AssistantEvent,
@@ -24,8 +24,10 @@ from moorage.contract import (
     ThreadState,
 )
 from moorage_drivers.assistants.checkpoints import Checkpoints, discreet
-from moorage_drivers.assistants.encoding import to_json
+from moorage_drivers.assistants.snapshots import check_messages, read_history, read_state, state_of
 from moorage_drivers.assistants.streaming import events_of
+
+log = logging.getLogger(__name__)
 
 
 class GraphContext(TypedDict, total=False):
@@ -55,6 +57,7 @@ class GraphAssistant(ABC):
         config = self.config(run)
         if run.internal:
             await _drop_earlier(graph, run.thread_id, input)
+        check_messages(run.command.get("update") if run.command else input)
         fed = Command(**run.command) if run.command else input
         async for event in events_of(graph, run, fed, config=config, context=_runtime_context(run)):
             yield event
@@ -81,16 +84,15 @@ class GraphAssistant(ABC):
         return config
 
     async def state(self, thread_id: str, *, checkpoint_id: str | None = None) -> ThreadState | None:
-        snapshot = await self._graph().aget_state(_at(thread_id, checkpoint_id))
-        return None if snapshot.created_at is None else _state(snapshot)
+        return await read_state(self._graph(), self._saver(), _at(thread_id, checkpoint_id))
 
     async def history(
         self, thread_id: str, *, limit: int = 10, before: str | None = None
     ) -> AsyncIterator[ThreadState]:
-        graph = self._graph()
+        graph, saver = self._graph(), self._saver()
         start = _at(thread_id, before) if before is not None else None
-        async for snapshot in graph.aget_state_history(_at(thread_id), limit=limit, before=start):
-            yield _state(snapshot)
+        async for state in read_history(graph, saver, _at(thread_id), limit=limit, before=start):
+            yield state
 
     async def update_state(
         self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
@@ -106,7 +108,7 @@ class GraphAssistant(ABC):
                 "the assistant cannot take this update: values must be an object of its state's keys with "
                 "well-formed messages, and as_node one of its nodes"
             ) from error
-        return _state(await graph.aget_state(written))
+        return state_of(await graph.aget_state(written))
 
     async def delete_thread(self, thread_id: str) -> None:
         await self._saver().adelete_thread(thread_id)
@@ -145,7 +147,8 @@ def _runtime_context(run: RunContext) -> dict[str, Any]:
 def _at(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
     configurable = {"thread_id": thread_id, "checkpoint_ns": ""}
     if checkpoint_id is not None:
-        configurable["checkpoint_id"] = checkpoint_id
+        # A client's word: what no database takes names no checkpoint, instead of failing the query.
+        configurable["checkpoint_id"] = _storable(checkpoint_id)
     return RunnableConfig(configurable=configurable)
 
 
@@ -158,7 +161,11 @@ async def _drop_earlier(graph: Graph, thread_id: str, input: Any) -> None:  # no
     # Not under the run's own config: LangGraph takes a run whose id is in the latest checkpoint's metadata
     # for a resumption, and drops its input.
     config = _at(thread_id)
-    snapshot = await graph.aget_state(config)
+    try:
+        snapshot = await graph.aget_state(config)
+    except Exception as error:  # a checkpoint whose writes do not fit; see `snapshots`
+        log.warning("thread %s: the latest state cannot be read (%s)", thread_id, type(error).__name__)
+        return
     present: Sequence[BaseMessage] = snapshot.values.get("messages", ())
     old = [RemoveMessage(id=message.id) for message in present if message.id and message.id in ids]
     if old:
@@ -168,32 +175,3 @@ async def _drop_earlier(graph: Graph, thread_id: str, input: Any) -> None:  # no
 def _messages(input: Any) -> Sequence[Any]:  # noqa: A002
     messages = input.get("messages", ()) if isinstance(input, Mapping) else ()
     return messages if isinstance(messages, list | tuple) else [messages]
-
-
-def _state(snapshot: StateSnapshot) -> ThreadState:
-    configurable = snapshot.config.get("configurable", {})
-    parent = (snapshot.parent_config or {}).get("configurable", {})
-    return ThreadState(
-        values=to_json(snapshot.values),
-        next=tuple(snapshot.next),
-        checkpoint_id=configurable.get("checkpoint_id"),
-        parent_checkpoint_id=parent.get("checkpoint_id"),
-        checkpoint_ns=configurable.get("checkpoint_ns", ""),
-        metadata=to_json(snapshot.metadata or {}),
-        created_at=datetime.fromisoformat(snapshot.created_at) if snapshot.created_at else None,
-        tasks=tuple(_task(task) for task in snapshot.tasks),
-        interrupts=tuple(to_json(interrupt) for interrupt in snapshot.interrupts),
-    )
-
-
-def _task(task: Any) -> Mapping[str, Any]:
-    return {
-        "id": task.id,
-        "name": task.name,
-        "path": to_json(task.path),
-        "error": str(task.error) if task.error else None,
-        "interrupts": to_json(task.interrupts),
-        "checkpoint": None,
-        "state": None,
-        "result": to_json(task.result),
-    }

@@ -62,7 +62,7 @@ class Executor:
         replica_id: str,
         feeds: Feeds,
         journal: Journal,
-        finished: Callable[[RunRequest], None],
+        finished: Callable[[RunRequest, RunRecord | None], None],
         redactor: Redactor | None = None,
     ) -> None:
         self._store = store
@@ -103,14 +103,17 @@ class Executor:
         )
         return execution.feed
 
-    def cancel(self, run_id: str) -> "asyncio.Task[None] | None":
-        """Cancel the execution here, if there is one; its end is recorded by the caller, beforehand."""
+    def cancel(self, run_id: str, *, again: bool = True) -> "asyncio.Task[None] | None":
+        """Cancel the execution here, if there is one; its end is recorded by the caller, beforehand.
+
+        Not ``again``: one that has been cancelled already is left to end in its own time.
+        """
         execution = self._executions.get(run_id)
         if execution is None or execution.task is None:
             return None
         if not execution.started:
             execution.doomed = True
-        elif not execution.ending:
+        elif not execution.ending and (again or not execution.task.cancelling()):
             execution.task.cancel()
         return execution.task
 
@@ -136,12 +139,13 @@ class Executor:
             outcome = RunStatus.ERROR, text
         finally:
             execution.ending = True
+            ended: RunRecord | None = execution.run
             try:
-                await self._finish(execution, outcome)
+                ended = await self._finish(execution, outcome)
             finally:
                 del self._executions[execution.run.run_id]
                 self._announce()
-                self._finished(execution.request)
+                self._finished(execution.request, ended)
 
     async def _execute(self, execution: Execution, scrubber: Scrubber) -> tuple[RunStatus, str | None] | None:
         run = execution.run
@@ -239,17 +243,24 @@ class Executor:
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
-    async def _finish(self, execution: Execution, outcome: tuple[RunStatus, str | None] | None) -> None:
-        """Record the end and tell the subscribers; the store's word counts, not ours."""
+    async def _finish(
+        self, execution: Execution, outcome: tuple[RunStatus, str | None] | None
+    ) -> RunRecord | None:
+        """Record the end and tell the subscribers; the store's word counts, not ours.
+
+        Returns the run as stored: None where it is gone, and not terminal where it is another process's.
+        """
         run, feed = execution.run, execution.feed
         ended: RunRecord | None
+        known: RunRecord | None
         try:
             if outcome is not None:
                 await self._journal.conclude(run.run_id, expected=ACTIVE, to=outcome[0], error=outcome[1])
-            ended = await self._store.runs.get(run.run_id)
+            ended = known = await self._store.runs.get(run.run_id)
         except Exception as error:
             # The lease lapses and another look at the row ends the run (`Keeper`).
             log.exception("the end of run %s could not be recorded", run.run_id)
+            known = run
             ended = replace(
                 run, status=RunStatus.ERROR, error=f"its end was not recorded: {type(error).__name__}"
             )
@@ -258,6 +269,7 @@ class Executor:
         execution.request = replace(execution.request, secrets={})
         announce_end(feed, ended)
         feed.close(RunResult(hide_run(ended), feed.values), at=self._clock.monotonic())
+        return known
 
 
 def announce_end(feed: RunFeed, run: RunRecord) -> None:

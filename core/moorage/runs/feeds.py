@@ -1,6 +1,7 @@
 """A run's stream: a bounded buffer that many can read, from any point that it still holds (RUN-8)."""
 
 import asyncio
+import itertools
 import json
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping
@@ -125,7 +126,10 @@ class RunFeed:
         return (self._kept[0].number - 1 if self._kept else 0), False
 
     def _after(self, position: int) -> list[_Kept]:
-        return [kept for kept in self._kept if kept.number > position]
+        # From the newest backwards: who follows closely pays for what is new, not for all that is kept.
+        new = list(itertools.takewhile(lambda kept: kept.number > position, reversed(self._kept)))
+        new.reverse()
+        return new
 
     def _first(self) -> str | None:
         return self._kept[0].item.id if self._kept else None

@@ -1,7 +1,9 @@
 """Keeping runs truthful: leases, what other processes left behind, and the end of this one."""
 
-import asyncio
 import logging
+import math
+from collections.abc import Coroutine
+from typing import Any
 
 from moorage.contract.clock import Clock
 from moorage.contract.errors import MoorageError
@@ -17,6 +19,7 @@ from moorage.runs.records import had_secrets, restored
 log = logging.getLogger(__name__)
 
 TAKE_OVER_SECONDS = 5.0
+LATER_SECONDS = 10.0
 
 PROCESS_GONE = "the process that executed this run is gone; a run that has begun is never repeated"
 SECRETS_GONE = (
@@ -47,6 +50,19 @@ class Keeper:
         self._directory = directory
         self._journal = journal
         self._ender = ender
+        self._later: list[tuple[float, Coroutine[Any, Any, None]]] = []
+
+    def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this once other processes have had the time to see what was recorded, at the end at last."""
+        self._later.append((self._clock.monotonic() + LATER_SECONDS, work))
+
+    async def _do_later(self, *, now: float) -> None:
+        due, self._later = [w for w in self._later if w[0] <= now], [w for w in self._later if w[0] > now]
+        for _, work in due:
+            try:
+                await work
+            except Exception:
+                log.exception("cleaning up after a run failed")
 
     async def keep(self) -> None:
         """Loop until cancelled. A store that cannot be reached is tried again."""
@@ -56,6 +72,7 @@ class Keeper:
                 await self.beat()
                 if self._clock.monotonic() >= next_look:
                     await self.take_over()
+                    await self._do_later(now=self._clock.monotonic())
                     next_look = self._clock.monotonic() + TAKE_OVER_SECONDS
             except Exception:
                 log.exception("keeping the leases of runs failed and is tried again")
@@ -67,7 +84,10 @@ class Keeper:
         if not ids:
             return
         mine = await self._store.runs.heartbeat(self._replica_id, ids, LEASE_SECONDS)
-        await asyncio.gather(*(self._executor.stop(run_id) for run_id in ids if run_id not in mine))
+        for run_id in ids:
+            if run_id not in mine:
+                # Not waited for: an assistant that is slow to end must not let the other leases lapse.
+                self._executor.cancel(run_id, again=False)
 
     async def take_over(self) -> None:
         """Runs whose process is gone: one that has begun ends in an error; one that has not begun is
@@ -111,3 +131,4 @@ class Keeper:
             await self._executor.stop(run_id)
         if queued:
             await self._store.runs.heartbeat(self._replica_id, queued, 0.0)
+        await self._do_later(now=math.inf)

@@ -1,9 +1,10 @@
 """From a JSON body to a `RunRequest`: the same for every launch route."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from moorage.contract.errors import AdmissionRejected
 from moorage.contract.identity import Principal
@@ -13,6 +14,7 @@ from moorage.runs.secrets import Secrets
 from moorage.settings import LimitSettings
 
 MAX_AFTER_SECONDS = 30 * 86_400.0
+_NO_URL = re.compile("[\x00-\x20\x7f\ud800-\udfff]")
 
 
 def run_request(
@@ -147,9 +149,22 @@ def _webhook(body: Mapping[str, Any]) -> str | None:
     value = body.get("webhook")
     if value is None:
         return None
-    parts = urlsplit(value) if isinstance(value, str) else None
+    parts = _url(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise AdmissionRejected("webhook must be an http or https URL")
     if parts.username or parts.password:
         raise AdmissionRejected("webhook may carry no user info: it is stored with the run")
     return str(value)
+
+
+def _url(value: Any) -> SplitResult | None:
+    """The parts of a URL; None for what is none, in any way that a client may come up with."""
+    if not isinstance(value, str) or _NO_URL.search(value):
+        return None
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 - raises for a port that cannot be
+        (parts.hostname or "").encode("idna")
+    except ValueError:
+        return None
+    return parts

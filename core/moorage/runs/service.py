@@ -4,7 +4,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -101,6 +101,7 @@ class RunService:
             journal=self._journal,
             ender=self._ender,
         )
+        self._journal.also_tell(self._clean_up_after_others)
         self.threads = ThreadService(
             store=store,
             directory=self._directory,
@@ -200,10 +201,24 @@ class RunService:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.debug("background work ended with %s", type(error).__name__)
 
-    def _clean_up(self, request: RunRequest) -> None:
-        """The thread of a stateless run goes when the run has ended."""
-        if request.on_completion == "delete":
+    def _clean_up(self, request: RunRequest, ended: RunRecord | None) -> None:
+        """Nothing executes here any more: the thread of a stateless run goes when the run has ended (and
+        not where another process starts it yet), and so does what was written into a thread that was
+        deleted meanwhile."""
+        if ended is None:
+            self._own(self.threads.forget_deleted(request.thread_id))
+        elif ended.status.terminal and request.on_completion == "delete":
             self._own(self.threads.delete(request.principal, request.thread_id, keep_feeds=True))
+
+    async def _clean_up_after_others(self, run: RunRecord) -> None:
+        """The same for a run whose end was recorded here and that executed elsewhere, in a process that is
+        gone, say. Who waits for it elsewhere has some time to see the end."""
+        if run.kwargs.get("on_completion") == "delete" and self._executor.get(run.run_id) is None:
+            self._keeper.later(self._delete_thread(run))
+
+    async def _delete_thread(self, run: RunRecord) -> None:
+        with suppress(NotFound):
+            await self.threads.delete(Principal(run.user_id), run.thread_id, keep_feeds=True)
 
     async def _check_thread(self, request: RunRequest) -> bool:
         """Whether the thread is missing and may be created. Raises `NotFound`."""

@@ -126,6 +126,12 @@ class ThreadService:
             "closing tool sessions", lambda: self._tools.close_thread(thread.user_id, thread_id)
         )
 
+    async def forget_deleted(self, thread_id: str) -> None:
+        """A run that executed here went on for a moment after its thread was deleted elsewhere: what it
+        wrote meanwhile goes, too."""
+        if await self._store.threads.get(thread_id) is None:
+            await self._forget_states(thread_id)
+
     async def end_runs(self, thread_id: str, *, error: str) -> None:
         """Interrupt every active run of the thread."""
         for status in sorted(ACTIVE):
