@@ -4,6 +4,7 @@ import argparse
 import inspect
 from typing import Any
 
+from moorage.cli import new_plugin
 from moorage.cli.exits import OK, PROBLEM, UsageError
 from moorage.cli.output import print_json, print_table
 from moorage.cli.session import host as load_host
@@ -27,10 +28,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         command.set_defaults(act=act)
         if act is _show:
             command.add_argument("name", metavar="NAME", help="The plugin's name.")
+    about = "Write the project of a new plugin, with tests that hold it to what Moorage asks."
+    new = commands.add_parser("new", help=about, description=about, allow_abbrev=False)
+    _json(new, default=argparse.SUPPRESS)
+    new_plugin.configure(new)
+    new.set_defaults(act=None)
 
 
 def run(options: argparse.Namespace) -> int:
     """Returns the exit status."""
+    if options.act is None:
+        # Needs no host: a broken plugin must not keep anybody from writing another one.
+        return new_plugin.create(options)
     return int(options.act(load_host(), options))
 
 
