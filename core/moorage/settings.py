@@ -61,6 +61,24 @@ class AssistantSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """``[runs]`` (RUN-1, RUN-5)."""
+
+    lease_seconds: float = _number(20.0, low=2, high=3_600)
+    """What a killed replica was running counts as gone after this."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How often a replica extends the leases of its runs, and learns what was ended elsewhere."""
+        return self.lease_seconds / 10
+
+    @property
+    def take_over_seconds(self) -> float:
+        """How often it looks for runs whose replica is gone."""
+        return self.lease_seconds / 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """``[limits]``: what clients may ask for at most (RUN-10)."""
 
@@ -78,6 +96,7 @@ class Settings:
     plugins: PluginSettings = field(default_factory=PluginSettings)
     tasks: TaskSettings = field(default_factory=TaskSettings)
     assistants: AssistantSettings = field(default_factory=AssistantSettings)
+    runs: RunSettings = field(default_factory=RunSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     other: Mapping[str, Mapping[str, Any]] = field(default_factory=empty, repr=False)
     source: Path | None = None

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from moorage.contract.errors import ConfigError
-from moorage.settings import AssistantSettings, LimitSettings, PluginSettings, Settings, TaskSettings
+from moorage.settings import (
+    AssistantSettings,
+    LimitSettings,
+    PluginSettings,
+    RunSettings,
+    Settings,
+    TaskSettings,
+)
 from moorage.settings_values import checked, from_variable, resolved
 
 FILE_NAME = "moorage.toml"
@@ -20,6 +27,7 @@ TABLES: Mapping[str, type[Any]] = {
     "plugins": PluginSettings,
     "tasks": TaskSettings,
     "assistants": AssistantSettings,
+    "runs": RunSettings,
     "limits": LimitSettings,
 }
 TOP_VARIABLES: Mapping[str, str] = {

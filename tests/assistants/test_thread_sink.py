@@ -16,8 +16,6 @@ from moorage.contract import (
     RunContext,
     TaskStatus,
 )
-from moorage.runs import keeper
-from moorage.runs import service as service_module
 from moorage_drivers.assistants.direct import ACKNOWLEDGED, DirectAssistant
 from moorage_drivers.thread_sink.sink import ThreadSink
 
@@ -214,13 +212,8 @@ async def test_a_run_that_was_cancelled_or_deleted_is_no_delivery(rig: Any) -> N
 @pytest.mark.req("NOTE-2", "TASK-19")
 @pytest.mark.parametrize("moment", ["mid-run", "after the run"])
 async def test_a_process_killed_between_launch_and_bookkeeping_never_shows_the_event_twice(
-    rig: Any, moment: str, monkeypatch: pytest.MonkeyPatch
+    rig: Any, moment: str
 ) -> None:
-    for module in (keeper, service_module):
-        monkeypatch.setattr(module, "LEASE_SECONDS", 0.5)
-    for name in ("HEARTBEAT_SECONDS", "TAKE_OVER_SECONDS"):
-        monkeypatch.setattr(keeper, name, 0.1)
-
     class Stuck(DirectAssistant):
         async def stream(self, run: RunContext, input: Any) -> Any:  # noqa: A002
             async for event in super().stream(run, input):
@@ -228,7 +221,9 @@ async def test_a_process_killed_between_launch_and_bookkeeping_never_shows_the_e
                 if moment == "mid-run" and event.mode == "updates":
                     await asyncio.Event().wait()
 
-    dying = await rig.service(assistants={"direct": Stuck(rig.context)}, replica="dying", running=False)
+    short = {"lease_seconds": 0.5}
+    stuck = {"direct": Stuck(rig.context)}
+    dying = await rig.service(assistants=stuck, replica="dying", running=False, **short)
     await dying.threads.create(ALICE, thread_id="t1")
     assert (await ThreadSink(rig.context).deliver(NOTE)).state is DeliveryState.PENDING
 
@@ -242,7 +237,7 @@ async def test_a_process_killed_between_launch_and_bookkeeping_never_shows_the_e
     await kill(dying)
 
     other = await rig.another()
-    survivor = await other.service(replica="survivor")
+    survivor = await other.service(replica="survivor", **short)
     sink = ThreadSink(other.context)
     outcome = await settle(sink)
     if moment == "mid-run":

@@ -9,7 +9,9 @@ from support.memory_store import MemoryStore
 from support.runs import ALICE, ScriptedAssistant, kill, request, run_service, until
 
 from moorage.contract import Principal, RunContext, RunStatus
-from moorage.runs.execution import LEASE_SECONDS
+from moorage.settings import RunSettings
+
+LEASE_SECONDS = RunSettings().lease_seconds
 
 
 async def hang(_: RunContext) -> None:

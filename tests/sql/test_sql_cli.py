@@ -18,6 +18,7 @@ from moorage.contract import AttentionKind, Store, TaskOutcome, TaskStatus
 from moorage.settings import Settings
 from moorage_drivers.sql.cli.db import app as db
 from moorage_drivers.sql.cli.tasks import app as tasks_group
+from moorage_drivers.sql.migrate import HEAD
 from moorage_drivers.sql.store import open_store
 
 Run = Callable[..., Result]
@@ -170,8 +171,8 @@ def test_watch_follows_a_task_to_its_end(run: Run, settings_url: str, status: Ta
 def test_db_upgrade_says_where_the_database_is(run: Run, settings_url: str) -> None:
     shown = json.loads(run("upgrade", "--json", group=db).stdout)
 
-    assert shown["revision"] == "0001"
-    assert run("upgrade", group=db).stdout.strip().endswith("is at revision 0001.")
+    assert shown["revision"] == HEAD
+    assert run("upgrade", group=db).stdout.strip().endswith(f"is at revision {HEAD}.")
 
 
 @pytest.mark.req("OPS-1", "OPS-2")

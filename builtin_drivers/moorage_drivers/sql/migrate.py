@@ -14,7 +14,7 @@ from moorage_drivers.sql.postgres import CONNECT_TIMEOUT_SECONDS
 from moorage_drivers.sql.sqlite import make_file, sqlite_engine
 from moorage_drivers.sql.urls import DatabaseUrl, parse_url
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision under ``migrations/versions``; a test keeps it so."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -196,6 +196,25 @@ events = Table(
     Index("ix_events_run", "run_id", "seq"),
 )
 
+# Streams that clients of other replicas follow. Without such a client there are no rows.
+followers = Table(
+    "followers",
+    metadata,
+    Column("run_id", PlainName(64), ForeignKey("runs.run_id", ondelete="CASCADE"), primary_key=True),
+    Column("token", PlainName(64), nullable=False, unique=True),
+    Column("until", BigInteger, nullable=False),
+)
+
+stream_rows = Table(
+    "stream_rows",
+    metadata,
+    Column("token", PlainName(64), ForeignKey("followers.token", ondelete="CASCADE"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("event", PlainText, nullable=False),
+    Column("mode", PlainText),
+    Column("data", Text, nullable=False),
+)
+
 api_keys = Table(
     "api_keys",
     metadata,

@@ -26,7 +26,8 @@ _GATHERING_SECONDS = 0.01
 _MOST_THREADS = 100
 _FAREWELL_SECONDS = 2.0
 _RECONNECT_SECONDS = 2.0
-_KINDS: tuple[SignalKind, ...] = ("tasks", "notifications", "events")
+_KINDS: tuple[SignalKind, ...] = ("tasks", "notifications", "events", "streams", "followers")
+_OF_THREADS = frozenset({"events", "streams"})
 
 
 class LocalSignals:
@@ -169,7 +170,7 @@ class PostgresSignals(LocalSignals):
             if sender == self._me:
                 return
             for kind in kinds:
-                if kind != "events" or threads is None:
+                if kind not in _OF_THREADS or threads is None:
                     self._hear(StoreSignal(kind))
                 else:
                     for thread_id in threads:

@@ -14,6 +14,7 @@ from moorage.contract import (
     RunRepository,
     Store,
     StoreUnavailable,
+    StreamRepository,
     TaskRepository,
     ThreadRepository,
 )
@@ -26,6 +27,7 @@ from moorage_drivers.sql.postgres import PostgresDatabase
 from moorage_drivers.sql.runs import SqlRuns
 from moorage_drivers.sql.signals import Heard
 from moorage_drivers.sql.sqlite import SqliteDatabase
+from moorage_drivers.sql.streams import SqlStreams
 from moorage_drivers.sql.tasks import SqlTasks
 from moorage_drivers.sql.threads import SqlThreads
 from moorage_drivers.sql.urls import DatabaseUrl, parse_url
@@ -42,6 +44,7 @@ class SqlStore:
         self.events: EventRepository = SqlEvents(database)
         self.keys: KeyRepository = SqlKeys(database)
         self.memos: MemoRepository = SqlMemos(database)
+        self.streams: StreamRepository | None = SqlStreams(database)
         self.durable = durable
 
     @property

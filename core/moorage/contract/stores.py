@@ -522,13 +522,53 @@ class MemoRepository(Protocol):
         ...
 
 
-SignalKind = Literal["tasks", "notifications", "events"]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRow:
+    """One item of a run's stream. ``mode`` None concerns every subscriber."""
+
+    number: int
+    event: str
+    mode: str | None
+    data_json: str
+
+
+class StreamRepository(Protocol):
+    """Streams of runs, for clients of replicas that do not execute them (RUN-5, RUN-8).
+
+    Who follows a run elsewhere asks for its stream; the replica that executes it copies it here meanwhile,
+    from its start. What nobody asks for any more is removed.
+    """
+
+    async def ask(self, run_id: str, seconds: float) -> str | None:
+        """Say that the run's stream is wanted for ``seconds`` from now. Returns the copy's token, which stays
+        while somebody keeps asking; None where there is no such run."""
+        ...
+
+    async def asked(self) -> Mapping[str, str]:
+        """The runs whose streams are wanted now, and their tokens."""
+        ...
+
+    async def append(self, token: str, rows: Sequence[StreamRow], *, thread_id: str) -> bool:
+        """Add to a copy; numbers that it has already stay as they are. False where the copy is gone."""
+        ...
+
+    async def list(self, token: str, *, after: int, limit: int) -> Sequence[StreamRow]:
+        """By number, ascending."""
+        ...
+
+    async def clear(self) -> int:
+        """Remove the copies that nobody asks for any more; returns how many."""
+        ...
+
+
+SignalKind = Literal["tasks", "notifications", "events", "streams", "followers"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSignal:
     """A hint that another look is worth it: a poll, cancel or lease may be due earlier than expected, a
-    notification may be pending, or events were appended to ``thread_id`` (None: to any)."""
+    notification may be pending, events or rows of a run's stream were appended to ``thread_id`` (None: to
+    any), or somebody asks for a stream."""
 
     kind: SignalKind
     thread_id: str | None = None
@@ -554,6 +594,10 @@ class Store(Protocol):
     def keys(self) -> KeyRepository: ...
     @property
     def memos(self) -> MemoRepository: ...
+    @property
+    def streams(self) -> StreamRepository | None:
+        """None where streams stay with the replica that executes the run."""
+        return None
 
     async def ping(self) -> None:
         """Raises `StoreUnavailable`."""

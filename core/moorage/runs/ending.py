@@ -6,8 +6,9 @@ from moorage.contract.clock import Clock
 from moorage.contract.runs import RunStatus
 from moorage.contract.stores import RunRecord, Store
 from moorage.runs.directory import AssistantDirectory, NamedAssistant
-from moorage.runs.execution import ACTIVE, HEARTBEAT_SECONDS, Executor
+from moorage.runs.execution import ACTIVE, Executor
 from moorage.runs.journal import Journal
+from moorage.settings import RunSettings
 
 CANCELLED = "the run was cancelled"
 SEARCHED_STATES = 10_000
@@ -24,12 +25,14 @@ class Ender:
         executor: Executor,
         directory: AssistantDirectory,
         journal: Journal,
+        settings: RunSettings,
     ) -> None:
         self._store = store
         self._clock = clock
         self._executor = executor
         self._directory = directory
         self._journal = journal
+        self._settings = settings
 
     async def end(self, run: RunRecord, *, rollback: bool = False, wait: bool = True) -> None:
         """Interrupt the run. With ``wait`` or ``rollback``, return when nothing executes any more."""
@@ -39,7 +42,7 @@ class Ender:
             await self._executor.stop(run.run_id)
             if elsewhere:
                 # The process that executes it learns of it at its next heartbeat.
-                await self._clock.sleep(2 * HEARTBEAT_SECONDS)
+                await self._clock.sleep(2 * self._settings.heartbeat_seconds)
         if rollback:
             await self._roll_back(run)
 

@@ -15,7 +15,7 @@ from moorage.contract.runs import AssistantEvent, RunContext, RunRequest, RunSta
 from moorage.contract.stores import RunRecord, Store
 from moorage.contract.tools import ToolSource
 from moorage.runs.directory import NamedAssistant
-from moorage.runs.feeds import Feeds, RunFeed, RunResult
+from moorage.runs.feeds import ELSEWHERE, Feeds, RunFeed, RunResult
 from moorage.runs.identity import DEFAULT_RECURSION_LIMIT
 from moorage.runs.journal import Journal
 from moorage.runs.records import after_seconds
@@ -25,9 +25,6 @@ from moorage.runs.secrets import Scrubber
 log = logging.getLogger(__name__)
 
 ACTIVE = frozenset({RunStatus.PENDING, RunStatus.RUNNING})
-LEASE_SECONDS = 20.0
-HEARTBEAT_SECONDS = 2.0
-"""How often a process extends the leases of its runs, and learns what was ended elsewhere."""
 TURN_POLL_SECONDS = 0.5
 """How often a queued run looks for the end of a run that another process executes."""
 
@@ -284,7 +281,7 @@ def end_item(run: RunRecord) -> tuple[str, dict[str, str | None]]:
         return "end", {"run_id": run.run_id, "status": run.status.value}
     if not run.status.terminal:
         message = "this process no longer executes the run; join it again to learn how it ends"
-        return "error", {"error": "RunElsewhere", "message": message}
+        return "error", {"error": ELSEWHERE, "message": message}
     name, _, message = (run.error or "").partition(": ")
     if not message or not name.isidentifier():
         name, message = f"Run{run.status.value.capitalize()}", run.error or f"the run is {run.status.value}"

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,23 @@ class StreamItem:
     data: Any
 
 
+ELSEWHERE = "RunElsewhere"
+"""The error that ends a feed whose run goes on in another process."""
+
+
+def is_elsewhere(item: StreamItem) -> bool:
+    return item.event == "error" and isinstance(item.data, Mapping) and item.data.get("error") == ELSEWHERE
+
+
+def position_of(event_id: str | None) -> int | None:
+    """The number that an id of ours stands for (None and ``-1``: the start, 0); None for what is none."""
+    if event_id is None or event_id == "-1":
+        return 0
+    if event_id.isascii() and event_id.isdecimal() and len(event_id) < 16:
+        return int(event_id)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """How a run ended. ``values`` is the thread's state as the run left it, None where there is none."""
@@ -36,7 +53,9 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class Kept:
+    """One item of a feed; ``mode`` None concerns every subscriber."""
+
     number: int
     mode: str | None
     item: StreamItem
@@ -69,7 +88,7 @@ class RunFeed:
         self.result: RunResult | None = None
         self.closed_at: float | None = None
         self.size_bytes = 0
-        self._kept: deque[_Kept] = deque()
+        self._kept: deque[Kept] = deque()
         self._limits = (kept_items, kept_bytes)
         self._count = 0
         self._changed = asyncio.Event()
@@ -79,7 +98,7 @@ class RunFeed:
         """Append one item; ``mode`` None reaches every subscriber."""
         self._count += 1
         size = len(json.dumps(data, default=str))
-        self._kept.append(_Kept(self._count, mode, StreamItem(str(self._count), event, data), size))
+        self._kept.append(Kept(self._count, mode, StreamItem(str(self._count), event, data), size))
         self.size_bytes += size
         items, kept_bytes = self._limits
         while len(self._kept) > items or (self.size_bytes > kept_bytes and len(self._kept) > 1):
@@ -117,15 +136,29 @@ class RunFeed:
                     return
                 await changed.wait()
 
+    async def batches(self, size: int) -> AsyncIterator[Sequence[Kept]]:
+        """All that is kept and then all that comes, to the end, at most ``size`` items at a time."""
+        position = 0
+        while True:
+            changed = self._changed
+            new = self._after(position)
+            for start in range(0, len(new), size):
+                yield new[start : start + size]
+            if new:
+                position = new[-1].number
+            elif self._closed.is_set():
+                return
+            else:
+                await changed.wait()
+
     def _position(self, last_event_id: str | None) -> tuple[int, bool]:
         """Where to go on, and whether that id is one of ours."""
-        if last_event_id is None or last_event_id == "-1":
-            return 0, True
-        if last_event_id.isdecimal() and len(last_event_id) < 16 and int(last_event_id) <= self._count:
-            return int(last_event_id), True
+        position = position_of(last_event_id)
+        if position is not None and position <= self._count:
+            return position, True
         return (self._kept[0].number - 1 if self._kept else 0), False
 
-    def _after(self, position: int) -> list[_Kept]:
+    def _after(self, position: int) -> list[Kept]:
         # From the newest backwards: who follows closely pays for what is new, not for all that is kept.
         new = list(itertools.takewhile(lambda kept: kept.number > position, reversed(self._kept)))
         new.reverse()
@@ -145,6 +178,9 @@ class Feeds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._feeds: OrderedDict[str, RunFeed] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._feeds)
 
     def open(self, run: RunRecord) -> RunFeed:
         self._forget()

@@ -12,13 +12,13 @@ from moorage.contract.runs import RunStatus
 from moorage.contract.stores import RunRecord, Store
 from moorage.runs.directory import AssistantDirectory
 from moorage.runs.ending import Ender
-from moorage.runs.execution import ACTIVE, HEARTBEAT_SECONDS, LEASE_SECONDS, Executor
+from moorage.runs.execution import ACTIVE, Executor
 from moorage.runs.journal import Journal
 from moorage.runs.records import had_secrets, restored
+from moorage.settings import RunSettings
 
 log = logging.getLogger(__name__)
 
-TAKE_OVER_SECONDS = 5.0
 LATER_SECONDS = 10.0
 
 PROCESS_GONE = "the process that executed this run is gone; a run that has begun is never repeated"
@@ -42,6 +42,7 @@ class Keeper:
         directory: AssistantDirectory,
         journal: Journal,
         ender: Ender,
+        settings: RunSettings,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -50,6 +51,7 @@ class Keeper:
         self._directory = directory
         self._journal = journal
         self._ender = ender
+        self._settings = settings
         self._later: list[tuple[float, Coroutine[Any, Any, None]]] = []
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
@@ -73,17 +75,17 @@ class Keeper:
                 if self._clock.monotonic() >= next_look:
                     await self.take_over()
                     await self._do_later(now=self._clock.monotonic())
-                    next_look = self._clock.monotonic() + TAKE_OVER_SECONDS
+                    next_look = self._clock.monotonic() + self._settings.take_over_seconds
             except Exception:
                 log.exception("keeping the leases of runs failed and is tried again")
-            await self._clock.sleep(HEARTBEAT_SECONDS)
+            await self._clock.sleep(self._settings.heartbeat_seconds)
 
     async def beat(self) -> None:
         """Extend leases; stop what was cancelled or taken over elsewhere."""
         ids = [execution.run.run_id for execution in self._executor.all() if not execution.ending]
         if not ids:
             return
-        mine = await self._store.runs.heartbeat(self._replica_id, ids, LEASE_SECONDS)
+        mine = await self._store.runs.heartbeat(self._replica_id, ids, self._settings.lease_seconds)
         for run_id in ids:
             if run_id not in mine:
                 # Not waited for: an assistant that is slow to end must not let the other leases lapse.
@@ -92,7 +94,8 @@ class Keeper:
     async def take_over(self) -> None:
         """Runs whose process is gone: one that has begun ends in an error; one that has not begun is
         started here, unless its secrets are gone (RUN-1)."""
-        for run in await self._store.runs.take_over(self._replica_id, lease_seconds=LEASE_SECONDS):
+        lease = self._settings.lease_seconds
+        for run in await self._store.runs.take_over(self._replica_id, lease_seconds=lease):
             if self._executor.get(run.run_id) is None:  # else our own, kept from its heartbeat for a while
                 await self._resolve(run)
 

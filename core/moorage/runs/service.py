@@ -18,13 +18,15 @@ from moorage.contract.tools import ToolSource
 from moorage.runs.admission import Admission, NamedValidator
 from moorage.runs.directory import AssistantDirectory, NamedAssistant
 from moorage.runs.ending import Ender
-from moorage.runs.execution import LEASE_SECONDS, Executor, end_item
-from moorage.runs.feeds import Feeds, RunResult, StreamItem, gap
+from moorage.runs.execution import Executor, end_item
+from moorage.runs.feeds import Feeds, RunResult, StreamItem, gap, is_elsewhere
 from moorage.runs.following import PAGE, follow
 from moorage.runs.journal import Completed, Journal
 from moorage.runs.keeper import Keeper
 from moorage.runs.records import run_id_for, stored
 from moorage.runs.redaction import hide_event, hide_run
+from moorage.runs.relay import Relay, streams_of
+from moorage.runs.remote import RemoteFeed
 from moorage.runs.threads import InvalidThreadId, ThreadService
 from moorage.settings import Settings
 
@@ -71,6 +73,7 @@ class RunService:
         self._replica_id = replica_id
         self._owned_tasks: set[asyncio.Task[Any]] = set()
         self.limits = settings.limits
+        self._settings = settings.runs
         self._admission = Admission(validators, redactor=redactor)
         self._directory = AssistantDirectory(assistants)
         self._feeds = Feeds(clock)
@@ -91,6 +94,7 @@ class RunService:
             executor=self._executor,
             directory=self._directory,
             journal=self._journal,
+            settings=settings.runs,
         )
         self._keeper = Keeper(
             store=store,
@@ -100,8 +104,10 @@ class RunService:
             directory=self._directory,
             journal=self._journal,
             ender=self._ender,
+            settings=settings.runs,
         )
         self._journal.also_tell(self._clean_up_after_others)
+        self._relay = Relay(store, self._feeds, clock)
         self.threads = ThreadService(
             store=store,
             directory=self._directory,
@@ -114,13 +120,18 @@ class RunService:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep leases and recover runs meanwhile; on leaving, end what executes here truthfully."""
-        keeping = asyncio.create_task(self._keeper.keep(), name="run keeper")
+        loops = [
+            asyncio.create_task(self._keeper.keep(), name="run keeper"),
+            asyncio.create_task(self._relay.run(), name="run relay"),
+        ]
         try:
             yield
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
             await self._keeper.shut_down()
+            await self._relay.finish()
             await asyncio.gather(*self._owned_tasks, return_exceptions=True)
 
     def on_end(self, completed: Completed) -> None:
@@ -180,7 +191,7 @@ class RunService:
             await self.threads.create(request.principal, thread_id=request.thread_id, if_exists="do_nothing")
         run = stored(request, owner=self._replica_id, now=self._clock.now())
         run, created = await self._store.runs.create(
-            run, exclusive=request.multitask_strategy == "reject", lease_seconds=LEASE_SECONDS
+            run, exclusive=request.multitask_strategy == "reject", lease_seconds=self._settings.lease_seconds
         )
         if not created:
             return run, False
@@ -208,7 +219,10 @@ class RunService:
         if ended is None:
             self._own(self.threads.forget_deleted(request.thread_id))
         elif ended.status.terminal and request.on_completion == "delete":
-            self._own(self.threads.delete(request.principal, request.thread_id, keep_feeds=True))
+            if self._relay.copies(ended.run_id):  # who follows elsewhere sees the end first
+                self._keeper.later(self._delete_thread(ended))
+            else:
+                self._own(self._delete_thread(ended))
 
     async def _clean_up_after_others(self, run: RunRecord) -> None:
         """The same for a run whose end was recorded here and that executed elsewhere, in a process that is
@@ -307,17 +321,31 @@ class RunService:
     ) -> AsyncIterator[StreamItem]:
         """The run's stream from its start or after an id, to its end (RUN-8).
 
-        Where another process executes the run, or did, its events are not here: the stream admits the gap,
-        then waits for the end and tells the truth about it. Raises `NotFound`.
+        Where another process executes the run, its stream is followed through the store. Where nobody has it
+        any more, the stream admits the gap, waits for the end and tells the truth about it. Raises
+        `NotFound`.
         """
+        last_id = last_event_id
         feed = self._feeds.get(run_id)
         if feed is not None and _owns(principal, thread_id, feed.run):
             async for item in feed.read(modes=modes, last_event_id=last_event_id):
+                if is_elsewhere(item):
+                    break
+                last_id = item.id or last_id
                 yield item
-            return
-        await self._owned(principal, thread_id, run_id)
-        yield StreamItem(None, "metadata", {"run_id": run_id, "attempt": 1})
-        yield gap(after=last_event_id, first_kept=None, thread_id=thread_id)
+            else:
+                return
+        run = await self._owned(principal, thread_id, run_id)
+        if (streams := streams_of(self._store)) is not None:
+            remote = RemoteFeed(self._store, streams, self._clock, run, replica_id=self._replica_id)
+            async for item in remote.read(modes=modes, last_event_id=last_id):
+                yield item
+            if remote.complete:
+                return
+            last_id = remote.last_id
+        if last_id == last_event_id:
+            yield StreamItem(None, "metadata", {"run_id": run_id, "attempt": 1})
+        yield gap(after=last_id, first_kept=None, thread_id=thread_id)
         result = await self.join(principal, thread_id, run_id)
         if result.values is not None and (not modes or "values" in modes):
             yield StreamItem(None, "values", result.values)

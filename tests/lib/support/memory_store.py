@@ -38,6 +38,7 @@ class MemoryStore:
         self.keys = MemoryKeys()
         self.tasks = tasks if tasks is not None else _Tasks()
         self.memos = None
+        self.streams = None
         self.broken: Exception | None = None
 
     def watch(self, heard: Callable[[StoreSignal], None]) -> AbstractAsyncContextManager[None]:

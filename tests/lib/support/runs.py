@@ -18,7 +18,7 @@ from moorage.contract import (
 )
 from moorage.runs.request import run_request
 from moorage.runs.service import NamedAssistant, NamedValidator, RunService
-from moorage.settings import LimitSettings, Settings
+from moorage.settings import LimitSettings, RunSettings, Settings
 
 ALICE = Principal("alice")
 BOB = Principal("bob")
@@ -103,6 +103,7 @@ def run_service(
     validators: Sequence[NamedValidator] = (),
     replica: str = "r1",
     limits: LimitSettings | None = None,
+    lease_seconds: float = 20.0,
     **options: Any,
 ) -> RunService:
     named = {name: NamedAssistant(name, f"the assistant {name}", made) for name, made in assistants.items()}
@@ -113,7 +114,12 @@ def run_service(
         tools=tools or FixedTools(),
         clock=clock,
         replica_id=replica,
-        settings=Settings(home=Path(), database_url="memory://", limits=limits or LimitSettings()),
+        settings=Settings(
+            home=Path(),
+            database_url="memory://",
+            limits=limits or LimitSettings(),
+            runs=RunSettings(lease_seconds=lease_seconds),
+        ),
         **options,
     )
 

@@ -13,7 +13,7 @@ import psycopg
 from moorage.clock import SystemClock
 from moorage.contract import GatewayContext, GatewayTool, RunLauncher, Store
 from moorage.runs.service import NamedAssistant, NamedValidator, RunService
-from moorage.settings import Settings
+from moorage.settings import RunSettings, Settings
 from moorage.tasks.service import TaskService
 from moorage_api.auth.keys import key_hash, new_key
 from moorage_drivers.assistants.checkpoints import open_checkpoints
@@ -52,9 +52,18 @@ class TwoTools:
 class SqlGateway:
     """Opened and closed by the application like the real one."""
 
-    def __init__(self, home: Path, url: str, validators: Sequence[NamedValidator] = ()) -> None:
-        self.home, self.url = home, url
-        self.settings = Settings(home=home, database_url=url)
+    def __init__(
+        self,
+        home: Path,
+        url: str,
+        validators: Sequence[NamedValidator] = (),
+        *,
+        replica: str = "replica-1",
+        lease_seconds: float = 20.0,
+    ) -> None:
+        self.home, self.url, self.replica = home, url, replica
+        runs = RunSettings(lease_seconds=lease_seconds)
+        self.settings = Settings(home=home, database_url=url, runs=runs)
         self.host: Any = NoHost()
         self.tools = TwoTools()
         self.tasks_unavailable = None
@@ -70,7 +79,7 @@ class SqlGateway:
             self.store: Store = await stack.enter_async_context(open_store(self.url, clock, True))
             self.context = GatewayContext(
                 home=self.home,
-                replica_id="replica-1",
+                replica_id=self.replica,
                 database_url=self.url,
                 clock=clock,
                 extensions=None,  # type: ignore[arg-type]
@@ -82,7 +91,7 @@ class SqlGateway:
                 drivers={},
                 settings=self.settings.tasks,
                 clock=clock,
-                owner="replica-1",
+                owner=self.replica,
                 wake=lambda: None,
             )
             direct = DirectAssistant(self.context)
@@ -92,7 +101,7 @@ class SqlGateway:
                 validators=self._validators,
                 tools=self.tools,
                 clock=clock,
-                replica_id="replica-1",
+                replica_id=self.replica,
                 settings=self.settings,
             )
             self.context.provide(RunLauncher, self.runs)
@@ -153,16 +162,12 @@ def _dump_postgres(url: str, without: Sequence[str]) -> dict[str, list[str]]:
 
 def main(home: str, port: str) -> None:
     """``python -m support.sql_gateway HOME PORT``: serve until killed, on SQLite, without authentication."""
-    from moorage.runs import keeper, service
     from moorage_api.app import create_app
     from moorage_api.server import GatewayServer, listen
     from moorage_api.settings import ApiSettings
 
-    # What a killed process ran is taken over when its lease has lapsed; tests do not wait for a minute.
-    for module in (keeper, service):
-        vars(module)["LEASE_SECONDS"] = 2.0
-    vars(keeper)["HEARTBEAT_SECONDS"] = vars(keeper)["TAKE_OVER_SECONDS"] = 0.5
-    gateway = SqlGateway(Path(home), f"sqlite:///{home}/moorage.db")
+    # What a killed process ran is taken over when its lease has lapsed; tests do not wait for long.
+    gateway = SqlGateway(Path(home), f"sqlite:///{home}/moorage.db", lease_seconds=2.0)
     settings = ApiSettings(authentication=False)
     with listen("127.0.0.1", int(port)) as sock:
         print(sock.getsockname()[1], flush=True)
