@@ -203,6 +203,7 @@ async def test_a_durable_wrapper_answers_with_the_local_id_only(made: Gateway) -
 @pytest.mark.req("ORD-2")
 @pytest.mark.parametrize("tool", ["job_status", "job_cancel", "job_submit"])
 async def test_forged_calls_to_bound_tools_are_refused(made: Gateway, tool: str) -> None:
+    """C67."""
     await made.tools()
     caller = made.context.service(ToolCaller)
     with pytest.raises(NotFound, match=tool):
@@ -223,6 +224,7 @@ async def test_without_drivers_every_tool_is_ordinary(tmp_path: Path) -> None:
 
 @pytest.mark.req("ORD-1")
 async def test_a_group_with_a_missing_tool_is_withheld_and_shown(tmp_path: Path) -> None:
+    """C67."""
     broken = TaskToolset(name="b", submit_tool="job_submit", status_tool="nope", cancel_tool="job_cancel")
     server = stdio("srv", sections={"task_toolsets": [broken]})
     async with gateway(tmp_path, server, drivers=lambda made: {"ordinary": OrdinaryDriver(made)}) as plain:

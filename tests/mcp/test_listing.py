@@ -22,6 +22,7 @@ def hostile(name: str, mode: str, *args: str, **fields: Any) -> ServerConfig:
 
 @pytest.mark.req("TOOL-2")
 async def test_one_malformed_tool_costs_itself_only(tmp_path: Path) -> None:
+    """C49."""
     async with gateway(tmp_path, hostile("s", "bad-tool")) as made:
         tools = await made.tools()
         assert set(tools) == {"s_good"}
@@ -35,6 +36,7 @@ async def test_one_malformed_tool_costs_itself_only(tmp_path: Path) -> None:
 
 @pytest.mark.req("TOOL-2", "TOOL-3")
 async def test_odd_schemas(tmp_path: Path) -> None:
+    """C50."""
     async with gateway(tmp_path, hostile("s", "odd-schemas")) as made:
         tools = await made.tools()
         assert set(tools) == {"s_good", "s_bare", "s_nulls", "s_anything"}
@@ -50,6 +52,7 @@ async def test_odd_schemas(tmp_path: Path) -> None:
 @pytest.mark.req("TOOL-2")
 @pytest.mark.parametrize(("mode", "state", "count"), [("null-tools", "ready", 0), ("no-tools", "ready", 0)])
 async def test_no_list_at_all(tmp_path: Path, mode: str, state: str, count: int) -> None:
+    """C49."""
     async with gateway(tmp_path, hostile("s", mode)) as made:
         assert await made.tools() == {}
         (found,) = await made.catalogue.servers()
@@ -62,6 +65,7 @@ async def test_no_list_at_all(tmp_path: Path, mode: str, state: str, count: int)
     [("two-pages", 54, None), ("same-cursor", 1, "repeats a cursor"), ("endless", MAX_PAGES, "too long")],
 )
 async def test_pages(tmp_path: Path, mode: str, count: int, warns: str | None) -> None:
+    """C52."""
     async with gateway(tmp_path, hostile("s", mode)) as made:
         assert len(await made.tools()) == count
         (state,) = await made.catalogue.servers()
@@ -73,6 +77,7 @@ async def test_pages(tmp_path: Path, mode: str, count: int, warns: str | None) -
 
 @pytest.mark.req("TOOL-3")
 async def test_visible_names_are_safe_stable_unique_and_mapped(tmp_path: Path) -> None:
+    """C53."""
     servers = (
         hostile("my-server.v2", "names", tool_name_prefix=True),
         hostile("raw", "names", tool_name_prefix=False),

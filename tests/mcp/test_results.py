@@ -68,6 +68,7 @@ async def test_huge_answers_are_bounded_and_the_session_lives(tmp_path: Path) ->
 async def test_an_output_schema_is_checked_and_the_content_kept(
     tmp_path: Path, tool: str, status: str, says: str
 ) -> None:
+    """C56."""
     async with gateway(tmp_path, stdio("s", "hostile")) as made:
         message = await ask(made, tool)
         assert message.status == status

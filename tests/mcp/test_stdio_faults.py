@@ -89,6 +89,7 @@ async def nothing_left(log: Path) -> None:
 async def test_a_server_that_cannot_be_listed_costs_itself_only(
     tmp_path: Path, log: Path, mode: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """C11 (d), C44, C49."""
     monkeypatch.setattr("moorage_drivers.mcp.stdio.MAX_LINE_BYTES", 4_000_000)
     bad = hostile(
         log, mode, session_init_timeout_seconds=1.0 if mode in ("silent", "wrong-id", "list-never") else 20.0
@@ -123,6 +124,7 @@ async def test_the_tail_of_its_stderr_is_bounded_and_redacted(tmp_path: Path, lo
 async def test_noise_is_no_fault(
     tmp_path: Path, log: Path, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """C10, C11 (a) to (c), (e)."""
     with caplog.at_level(logging.WARNING):
         async with gateway(tmp_path, hostile(log, mode)) as made:
             assert "bad_ok" in await made.tools()
@@ -138,6 +140,7 @@ async def test_noise_is_no_fault(
 async def test_a_reply_that_breaks_the_protocol_fails_its_call_at_once(
     tmp_path: Path, log: Path, tool: str
 ) -> None:
+    """C11 (f)."""
     async with gateway(tmp_path, hostile(log)) as made:
         async with asyncio.timeout(5):
             with pytest.raises(ProtocolViolation, match="'bad'") as caught:
@@ -158,6 +161,7 @@ async def test_a_reply_without_content_is_returned(tmp_path: Path, log: Path) ->
 
 @pytest.mark.req("STDIO-3")
 async def test_a_dead_session_is_replaced_and_no_call_is_repeated(tmp_path: Path, log: Path) -> None:
+    """C41."""
     async with gateway(tmp_path, hostile(log)) as made:
         other = (await call(made, thread="t2")).structured["pid"]
         first = (await call(made)).structured["pid"]
@@ -173,6 +177,7 @@ async def test_a_dead_session_is_replaced_and_no_call_is_repeated(tmp_path: Path
 
 @pytest.mark.req("STDIO-3")
 async def test_all_calls_under_way_learn_of_the_death(tmp_path: Path, log: Path) -> None:
+    """C41: two calls at once, and a late failure."""
     async with gateway(tmp_path, hostile(log)) as made:
         await call(made)
         waiting = [asyncio.create_task(call(made, "sleep")) for _ in range(3)]
@@ -189,6 +194,7 @@ async def test_all_calls_under_way_learn_of_the_death(tmp_path: Path, log: Path)
 @pytest.mark.req("STDIO-3")
 @pytest.mark.parametrize("tool", ["is_error", "rpc_error", "fake_closed", "no_such_tool", "sleep"])
 async def test_what_is_no_death_keeps_the_session(tmp_path: Path, log: Path, tool: str) -> None:
+    """C41."""
     async with gateway(tmp_path, hostile(log)) as made:
         first = (await call(made)).structured["pid"]
         try:
@@ -223,6 +229,7 @@ async def test_a_server_that_keeps_dying_has_to_wait(tmp_path: Path, log: Path) 
 @pytest.mark.req("STDIO-5", "TOOL-8")
 @pytest.mark.parametrize("how", ["cancel", "own timeout", "server timeout"])
 async def test_the_server_is_told_that_nobody_waits(tmp_path: Path, log: Path, how: str) -> None:
+    """C46."""
     limit = 0.5 if how == "server timeout" else None
     async with gateway(tmp_path, hostile(log, tool_call_timeout_seconds=limit)) as made:
         await call(made)
@@ -246,6 +253,7 @@ async def test_the_server_is_told_that_nobody_waits(tmp_path: Path, log: Path, h
 @pytest.mark.req("STDIO-5", "TOOL-4")
 @pytest.mark.parametrize("mode", ["stubborn", "grandchild"])
 async def test_stubborn_groups_are_reaped_in_parallel(tmp_path: Path, log: Path, mode: str) -> None:
+    """C45."""
     loop = asyncio.get_running_loop()
     async with gateway(tmp_path, hostile(log, mode)) as made:
         async with asyncio.timeout(20):
@@ -273,6 +281,7 @@ def _state(pid: int) -> str:
 async def test_the_child_gets_a_minimal_environment(
     tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """C08."""
     monkeypatch.setenv("GATEWAY_DB_PASSWORD", "hunter2hunter2")
     monkeypatch.setenv("HOME", str(tmp_path))
     servers = [hostile(log, name="a"), hostile(log, name="b", env={"MY": "1"})]
@@ -309,6 +318,7 @@ async def test_concurrent_first_calls_share_one_creation(tmp_path: Path, log: Pa
 async def test_the_least_recently_used_session_makes_room_and_a_busy_one_never(
     tmp_path: Path, log: Path
 ) -> None:
+    """C39 (a), C42."""
     settings = {"plugins.mcp": {"stdio_sessions": 2}}
     async with gateway(tmp_path, hostile(log), settings=settings) as made:
         pool = made.catalogue.sessions.pools.stdio
@@ -324,6 +334,7 @@ async def test_the_least_recently_used_session_makes_room_and_a_busy_one_never(
 
 @pytest.mark.req("TOOL-4")
 async def test_when_all_are_busy_a_caller_waits_and_then_is_told(tmp_path: Path, log: Path) -> None:
+    """C42."""
     settings = {"plugins.mcp": {"stdio_sessions": 1}}
     server = hostile(log, session_init_timeout_seconds=1.0)
     async with gateway(tmp_path, server, settings=settings) as made:
@@ -350,6 +361,7 @@ async def test_idle_sessions_expire(tmp_path: Path, log: Path) -> None:
 @pytest.mark.req("TOOL-4")
 @pytest.mark.parametrize("during", ["initialize", "call"])
 async def test_a_cancelled_caller_leaves_nothing(tmp_path: Path, log: Path, during: str) -> None:
+    """C39 (d)."""
     mode = "silent" if during == "initialize" else "plain"
     async with gateway(tmp_path, hostile(log, mode, session_init_timeout_seconds=None)) as made:
         waiting = asyncio.create_task(call(made, "sleep"))
@@ -366,6 +378,7 @@ async def test_a_cancelled_caller_leaves_nothing(tmp_path: Path, log: Path, duri
 
 @pytest.mark.req("STDIO-6", "TOOL-7", "CONF-4")
 async def test_a_changed_launch_starts_a_new_session_and_spares_the_others(tmp_path: Path, log: Path) -> None:
+    """C17, C39 (b)."""
     bad, other = hostile(log, "plain", "one"), hostile(log, name="other")
     async with gateway(tmp_path, bad, other) as made:
         first = (await call(made)).structured

@@ -220,6 +220,7 @@ def test_only_work_over_stdio_stays_with_its_replica(transport: Any, sticky: boo
 
 @pytest.mark.req("ORD-1")
 def test_a_faulty_group_is_withheld_and_named_and_the_others_work() -> None:
+    """C67."""
     groups = (toolset("a"), toolset("b", status="b_state"), toolset("c"), toolset("d", status="c_status"))
     names = [f"{n}_{r}" for n in "abcd" for r in ("submit", "status", "cancel")]
     claim = driver({}).claim(server(*groups), names)
@@ -234,5 +235,6 @@ def test_a_faulty_group_is_withheld_and_named_and_the_others_work() -> None:
 
 @pytest.mark.req("ORD-1")
 def test_one_tool_in_two_roles_of_a_group_is_refused_at_load() -> None:
+    """C67."""
     with pytest.raises(ValueError, match="two roles"):
         toolset("a", status="a_cancel")

@@ -19,6 +19,7 @@ CORE_COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": ("Check what a gateway here needs, and say how to mend it.", "moorage.cli.doctor"),
     "install": ("Install a plugin into this environment.", "moorage.cli.install"),
     "uninstall": ("Remove a plugin's distribution.", "moorage.cli.uninstall"),
+    "servers": ("Probe the configured servers.", "moorage.cli.servers"),
     "plugins": ("List plugins, and say why one is not loaded.", "moorage.cli.plugins"),
 }
 PLUGINS_DIR_VARIABLE = "MOORAGE_PLUGINS_DIR"

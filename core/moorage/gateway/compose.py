@@ -3,7 +3,7 @@
 import logging
 import os
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from moorage.contract import (
     TaskDriverRegistry,
     TaskSubmitter,
 )
+from moorage.contract.empty import EMPTY
 from moorage.gateway.administration import ConfigAdministration
 from moorage.gateway.background import running
 from moorage.gateway.building import Builder
@@ -89,7 +90,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         file = await _extensions(settings, host, store, secrets)
         task_sections = frozenset(one.spec.section for one in host.drivers() if one.spec.section)
         extensions = FrozenExtensions(file, task_sections)
-        context = _context(settings, store, extensions)
+        context = context_of(settings, store, extensions)
         builder = Builder(host, context, settings.plugins.strict)
         context.provide(Redactor, secrets)
         context.provide(LauncherGrammars, Grammars.of(builder))
@@ -134,7 +135,8 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         )
 
 
-def _context(settings: Settings, store: Store, extensions: ExtensionsSource) -> GatewayContext:
+def context_of(settings: Settings, store: Store | None, extensions: ExtensionsSource) -> GatewayContext:
+    """What plugins get to know of a gateway with these settings."""
     tables = {name: getattr(settings, name) for name in ("tasks", "assistants", "limits")}
     return GatewayContext(
         home=settings.home,
@@ -147,12 +149,14 @@ def _context(settings: Settings, store: Store, extensions: ExtensionsSource) -> 
     )
 
 
-async def _extensions(
-    settings: Settings, host: PluginHost, store: Store, secrets: SecretRegistry
+def open_extensions(
+    settings: Settings,
+    host: PluginHost,
+    secrets: SecretRegistry,
+    remembered: Mapping[str, str | None] = EMPTY,
 ) -> ExtensionsFile:
-    """The extensions config; a section that was in force once and has no plugin now refuses its server."""
-    remembered: dict[str, str | None] = await store.memos.get(SECTIONS_MEMO) or {}
-    extensions = ExtensionsFile(
+    """The extensions config of these settings, with the sections of the plugins."""
+    return ExtensionsFile(
         explicit=settings.extensions_config,
         env=os.environ,
         cwd=Path.cwd(),
@@ -162,6 +166,14 @@ async def _extensions(
         on_warning=_warn,
         on_secret=secrets.register,
     )
+
+
+async def _extensions(
+    settings: Settings, host: PluginHost, store: Store, secrets: SecretRegistry
+) -> ExtensionsFile:
+    """The extensions config; a section that was in force once and has no plugin now refuses its server."""
+    remembered: dict[str, str | None] = await store.memos.get(SECTIONS_MEMO) or {}
+    extensions = open_extensions(settings, host, secrets, remembered)
     in_force = {
         one.spec.name: report.distribution if (report := host.report(one.plugin)) else None
         for one in host.sections()
