@@ -104,6 +104,8 @@ _DETAILS: Mapping[int, str] = {
     413: "The request body is larger than this gateway accepts (limits.request_body_bytes).",
     500: "An internal error occurred; the gateway's log has it under this instance.",
 }
+_CLIENT_GONE = "client disconnected prematurely"
+"""What Litestar says, with status 500, of a body that ends too early."""
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="moorage"'}
 
 
@@ -143,6 +145,8 @@ def _of_framework(error: HTTPException) -> tuple[Problem, dict[str, str]]:
         return _problem(422, "invalid-request", "The request is invalid.", errors=faults), headers
     if isinstance(error.__cause__, SerializationException):
         return describe(invalid("", _malformed(error.__cause__)))
+    if error.detail == _CLIENT_GONE:
+        return _problem(400, "bad-request", _DETAILS[400]), headers  # nobody reads it, nobody is to blame
     status = error.status_code
     if status >= 500:
         return _internal(error)

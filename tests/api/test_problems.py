@@ -1,5 +1,6 @@
 """Every error is a problem document and repeats nothing of the request (API-1, C38)."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +12,7 @@ from litestar.params import JSONBody
 from pydantic import BaseModel, field_validator
 from support.api_fakes import FakeGateway
 from support.http import serving
+from support.runs import until
 
 from moorage.contract import (
     AdmissionRejected,
@@ -213,3 +215,21 @@ def test_each_domain_error_has_its_status(error: Exception, status: int, kind: s
     assert (document.status, document.type) == (status, f"urn:moorage:problem:{kind}")
     if status not in (500, 504):
         assert document.detail == str(error)
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_fault(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = http.base_url
+    _, writer = await asyncio.open_connection(url.host, url.port)
+    head = "POST /api/threads HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 20\r\n"
+    writer.write(f"{head}X-Api-Key: {KEY['X-Api-Key']}\r\n\r\n{{".encode())
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+
+    async def counted() -> bool:
+        return 'path="/api/threads",status_code="400"' in (await http.get("/metrics")).text
+
+    await until(counted)
+    assert "request failed" not in caplog.text

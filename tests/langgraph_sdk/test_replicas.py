@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from support.sql_gateway import SqlGateway
 
 from moorage_api.app import create_app
 
+SECRET = "s3cr3t-value-of-alice"
+
 pytestmark = pytest.mark.req("RUN-5", "RUN-8", "TASK-19")
 
 
@@ -25,18 +27,20 @@ def calling(name: str, **args: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def clients(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[list[LangGraphClient]]:
-    """One of each of two replicas on one PostgreSQL, with the same key."""
+def gateways(tmp_path: Path, postgres: PostgresServer) -> Iterator[list[SqlGateway]]:
+    """Two replicas on one PostgreSQL, yet to be opened."""
     url = postgres.create()
-    async with AsyncExitStack() as stack:
-        made: list[tuple[str, str]] = []
-        for name in ("one", "two"):
-            gateway = SqlGateway(tmp_path, url, replica=name, lease_seconds=2.0)
-            base = await stack.enter_async_context(serving(create_app(gateway.open)))
-            key = await gateway.issue("alice", "user") if not made else made[0][1]
-            made.append((f"{base}/api", key))
-        yield [await stack.enter_async_context(get_client(url=base, api_key=key)) for base, key in made]
+    yield [SqlGateway(tmp_path, url, replica=name, lease_seconds=2.0) for name in ("one", "two")]
     postgres.drop(url)
+
+
+@pytest.fixture
+async def clients(gateways: list[SqlGateway]) -> AsyncIterator[list[LangGraphClient]]:
+    """One of each replica, with the same key."""
+    async with AsyncExitStack() as stack:
+        urls = [await stack.enter_async_context(serving(create_app(one.open))) for one in gateways]
+        key = await gateways[0].issue("alice", "user")
+        yield [await stack.enter_async_context(get_client(url=f"{url}/api", api_key=key)) for url in urls]
 
 
 async def test_any_replica_streams_joins_and_cancels_any_run(clients: list[LangGraphClient]) -> None:
@@ -73,3 +77,28 @@ async def test_a_stateless_run_is_followed_elsewhere_to_its_end(
         parts = [part async for part in two.runs.join_stream(run["thread_id"], run["run_id"])]
     assert parts[-1].event == "end"
     assert "said hi" in json.dumps([part.data for part in parts])
+
+
+@pytest.mark.req("RUN-1", "RUN-4")
+async def test_what_is_copied_for_another_replica_holds_no_secret(
+    clients: list[LangGraphClient], gateways: list[SqlGateway]
+) -> None:
+    one, two = clients
+    await one.threads.create(thread_id="t")
+    modes: Any = ["values", "updates", "messages-tuple", "debug", "events", "custom", "tasks", "checkpoints"]
+    config: Any = {"metadata": {"auth_token": SECRET}, "context": {"secrets": {"token": SECRET}}}
+    run = await one.runs.create(
+        "t",
+        "direct",
+        input=calling("say", text="hi"),
+        stream_mode=modes,
+        after_seconds=1,
+        config=config,
+    )
+    async with asyncio.timeout(20):
+        parts = [part async for part in two.runs.join_stream("t", run["run_id"])]
+    assert {"values", "debug", "events", "end"} <= {part.event for part in parts}
+    assert SECRET not in str(parts)
+    rows = gateways[0].dump()
+    assert rows["stream_rows"]
+    assert SECRET not in str(rows)

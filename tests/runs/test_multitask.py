@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,9 @@ from support.clock import FakeClock
 from support.memory_store import MemoryStore
 from support.runs import ALICE, BOB, ScriptedAssistant, request, run_service, until
 
-from moorage.contract import NotFound, RunContext, RunStatus, Store
+from moorage.contract import NotFound, RunContext, RunRecord, RunStatus, Store
 from moorage.runs.service import RunService
+from moorage.runs.turns import Turns
 
 
 class Steps(ScriptedAssistant):
@@ -134,3 +136,63 @@ async def test_a_missing_thread_is_created_only_where_the_request_says_so(
     assert thread.metadata == {"m": 1, "graph_id": "echo", "assistant_id": "echo"}
     with pytest.raises(NotFound):
         await service.create(request("new", BOB, if_not_exists="create"))
+
+
+@pytest.mark.req("RUN-5")
+async def test_many_queued_runs_cost_no_more_than_each_of_them(service: RunService, store: Store) -> None:
+    go = asyncio.Event()
+    service_echo = service.assistant("echo").assistant
+    assert isinstance(service_echo, ScriptedAssistant)
+
+    async def wait(_: RunContext) -> None:
+        await go.wait()
+
+    service_echo.script = wait
+    await service.threads.create(ALICE, thread_id="t1")
+    asked = 0
+    listed = store.runs.list
+
+    async def counted(*args: Any, **options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return await listed(*args, **options)
+
+    vars(store.runs)["list"] = counted
+    runs = [await service.create(request(multitask_strategy="enqueue")) for _ in range(30)]
+    go.set()
+    results = await asyncio.gather(*(service.join(ALICE, "t1", run.run_id) for run in runs))
+    assert {result.run.status for result in results} == {RunStatus.SUCCESS}
+    assert [one.run_id for one in service_echo.runs] == [run.run_id for run in runs]
+    # Two looks at the others for each turn, and some while the first one ran; 30 * 30 would be too many.
+    assert asked < 200
+
+
+def test_turns_are_taken_in_the_order_in_which_runs_may_begin() -> None:
+    def run(name: str, *, at: int, after: float = 0.0, thread: str = "t1") -> RunRecord:
+        moment = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=at)
+        return RunRecord(
+            run_id=name,
+            thread_id=thread,
+            user_id="alice",
+            assistant_id="echo",
+            status=RunStatus.PENDING,
+            metadata={},
+            kwargs={"after_seconds": after},
+            created_at=moment,
+            updated_at=moment,
+        )
+
+    late, soon, next_ = run("a", at=0, after=60), run("b", at=1), run("c", at=1)
+    elsewhere = run("d", at=0, thread="t2")
+    turns = Turns()
+    for one in (late, next_, soon, elsewhere):
+        turns.enter(one)
+    assert [turns.is_first(one) for one in (late, next_, soon, elsewhere)] == [False, False, True, True]
+    turns.begin(soon)
+    assert not turns.is_first(next_)
+    turns.leave(soon)
+    assert turns.is_first(next_)
+    turns.leave(next_)
+    assert turns.is_first(late)
+    turns.leave(late)
+    assert turns.is_first(soon), "nobody is there"

@@ -37,7 +37,7 @@ class RunCreate(BaseModel):
     if_not_exists: Literal["create", "reject"] = "reject"
     on_disconnect: Literal["cancel", "continue"] = "continue"
     on_completion: Literal["delete", "keep"] = "delete"
-    after_seconds: float | None = Field(None, ge=0, le=31_536_000, allow_inf_nan=False)
+    after_seconds: float | None = Field(None, ge=0, le=31_536_000, allow_inf_nan=False, strict=True)
 
 
 class RunsCancel(BaseModel):

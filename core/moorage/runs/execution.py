@@ -21,6 +21,7 @@ from moorage.runs.journal import Journal
 from moorage.runs.records import after_seconds
 from moorage.runs.redaction import hide_run, hide_stream
 from moorage.runs.secrets import Scrubber
+from moorage.runs.turns import Turns, order
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class Executor:
         self._journal = journal
         self._redactor = redactor
         self._executions: dict[str, Execution] = {}
+        self._turns = Turns()
         self._moved = asyncio.Event()
 
     def all(self) -> list[Execution]:
@@ -94,6 +96,7 @@ class Executor:
         execution = Execution(run, request, named, self._feeds.open(hide_run(run)), before)
         execution.feed.publish("metadata", {"run_id": run.run_id, "attempt": 1})
         self._executions[run.run_id] = execution
+        self._turns.enter(run)
         # A context of its own: a run that is launched from within another inherits nothing of it.
         execution.task = asyncio.create_task(
             self._lead(execution), name=f"run {run.run_id}", context=contextvars.Context()
@@ -141,6 +144,7 @@ class Executor:
                 ended = await self._finish(execution, outcome)
             finally:
                 del self._executions[execution.run.run_id]
+                self._turns.leave(execution.run)
                 self._announce()
                 self._finished(execution.request, ended)
 
@@ -155,6 +159,7 @@ class Executor:
                 return None  # ended meanwhile, or another process's by now
             await self._sleep_until_moved()
         execution.began = True
+        self._turns.begin(run)
         await self._journal.started(run)
         context = await self._context(execution, scrubber)
         async with aclosing(execution.named.assistant.stream(context, execution.request.input)) as events:  # type: ignore[type-var]
@@ -213,18 +218,13 @@ class Executor:
 
     async def _is_blocked(self, run: RunRecord) -> bool:
         """Whether an older run of the thread is active, or one still winds down here."""
-        here = (
-            other.run
-            for other in self._executions.values()
-            if other.run.thread_id == run.thread_id and other.began
-        )
-        if any(other.run_id != run.run_id for other in here):
+        if not self._turns.is_first(run):
             return True
-        for status in ACTIVE:
-            for other in await self._store.runs.list(run.thread_id, status=status, limit=1_000):
-                if _order(other) < _order(run):
-                    return True
-        return False
+        list_runs, thread_id = self._store.runs.list, run.thread_id
+        if await list_runs(thread_id, status=RunStatus.RUNNING, limit=1):
+            return True
+        waiting = await list_runs(thread_id, status=RunStatus.PENDING, limit=1_000)
+        return any(order(other) < order(run) for other in waiting)
 
     async def _sleep_until_moved(self) -> None:
         moved = asyncio.ensure_future(self._moved.wait())
@@ -286,8 +286,3 @@ def end_item(run: RunRecord) -> tuple[str, dict[str, str | None]]:
     if not message or not name.isidentifier():
         name, message = f"Run{run.status.value.capitalize()}", run.error or f"the run is {run.status.value}"
     return "error", {"error": name, "message": message}
-
-
-def _order(run: RunRecord) -> tuple[object, str]:
-    """The order in which a thread's runs take their turn: when they may begin, then by id."""
-    return run.created_at + timedelta(seconds=after_seconds(run)), run.run_id
