@@ -37,7 +37,10 @@ async def work(url: str, folder: Path, name: str) -> None:
                     "clock": clock,
                     "owner": name,
                 }
-                notifier = Notifier(sinks={"chaos": ChaosSink(journal, chance)}, primary="chaos", **shared)
+                effects = folder / "effects"
+                effects.mkdir(exist_ok=True)
+                sink = ChaosSink(journal, effects, chance)
+                notifier = Notifier(sinks={"chaos": sink}, primary="chaos", **shared)
                 drivers = {"chaos": NamedDriver("chaos", "chaos", driver)}
                 scheduler = Scheduler(drivers=drivers, on_attention=notifier.wake, **shared)
 

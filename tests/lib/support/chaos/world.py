@@ -100,20 +100,27 @@ class ChaosDriver:
 
 
 class ChaosSink:
-    """An effect is a line; a delivery id that has had its effect has none again, as a thread's run has."""
+    """An effect is a file, made once for each delivery id, as a thread's run is.
 
-    def __init__(self, journal: Journal, chance: random.Random) -> None:
+    It may fail before the effect and lose its answer after it, but it never denies an effect that was.
+    """
+
+    def __init__(self, journal: Journal, effects: Path, chance: random.Random) -> None:
         self._journal = journal
+        self._effects = effects
         self._chance = chance
 
     async def deliver(self, notification: Notification) -> DeliveryOutcome:
-        fate = self._chance.random()
-        if fate < 0.02:
-            raise ConnectionError("not reached")
-        if fate < 0.03:
-            return DeliveryOutcome(DeliveryState.BUSY)
-        if fate < 0.04:
-            return DeliveryOutcome(DeliveryState.FAILED, "no")
+        effect = self._effects / notification.delivery_id.replace(":", "-")
+        if not effect.exists():
+            fate = self._chance.random()
+            if fate < 0.02:
+                raise ConnectionError("not reached")
+            if fate < 0.03:
+                return DeliveryOutcome(DeliveryState.BUSY)
+            if fate < 0.04:
+                return DeliveryOutcome(DeliveryState.FAILED, "no")
+            effect.touch()
         self._journal.write(
             "effect",
             task=notification.task_id,
@@ -121,9 +128,10 @@ class ChaosSink:
             delivery=notification.delivery_id,
             status=notification.status.value,
         )
-        if fate < 0.06:
+        fate = self._chance.random()
+        if fate < 0.02:
             raise ConnectionError("the answer was lost")
-        if fate < 0.065:
+        if fate < 0.025:
             await asyncio.Event().wait()
         return DeliveryOutcome(DeliveryState.DELIVERED)
 
