@@ -31,8 +31,11 @@ def listen(host: str, port: int) -> socket.socket:
         made = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise ConfigError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
-    made.set_inheritable(False)
-    return made
+    # With the protocol named, asyncio sends what it is given at once (TCP_NODELAY) on every connection that
+    # is accepted here; else a body that follows its head waits for the client's delayed acknowledgement.
+    named = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
+    named.set_inheritable(False)
+    return named
 
 
 def address(sock: socket.socket) -> str:

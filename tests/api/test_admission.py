@@ -7,6 +7,7 @@ import httpx
 import pytest
 from support.api_fakes import FakeGateway
 from support.http import serving
+from support.routes import operations
 
 from moorage_api.app import create_app
 
@@ -141,4 +142,21 @@ async def test_a_missing_assistant_or_thread_leaves_nothing_behind(
     for path in LAUNCHES[:6]:
         assert (await http.post(path, json=body(path, assistant_id="nobody"))).status_code == 404
     assert (await http.post("/api/threads/other/runs", json=body(""))).status_code == 404
+    assert gateway.store.dump() == kept
+
+
+async def test_no_launch_route_is_forgotten_here(http: httpx.AsyncClient) -> None:
+    found = {one.at(thread_id="t") for one in await operations(http) if "/RunCreate" in str(one.definition)}
+    assert found == set(LAUNCHES)
+
+
+async def test_what_would_launch_later_is_not_there_at_all(
+    http: httpx.AsyncClient, gateway: FakeGateway
+) -> None:
+    kept = gateway.store.dump()
+    sent = body("", metadata={"auth_token": SECRET}, schedule="* * * * *")
+    for path in ("/api/runs/crons", "/api/threads/t/runs/crons"):
+        answer = await http.post(path, json=sent)
+        assert answer.status_code == 501
+        assert SECRET not in answer.text
     assert gateway.store.dump() == kept

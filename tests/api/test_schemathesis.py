@@ -12,6 +12,7 @@ import pytest
 from support.http import serving
 from support.sql_gateway import SqlGateway
 
+from moorage.runs import execution, turns
 from moorage_api.app import create_app
 from moorage_api.routes import thread_events
 from moorage_api.routes.absent import TAG as ABSENT
@@ -38,9 +39,16 @@ def _streams_that_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_events, "_pieces", for_a_moment)
 
 
+@pytest.fixture
+def _runs_that_begin_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is to begin in some days would hold up all that comes after it in its thread."""
+    for module in (execution, turns):
+        monkeypatch.setattr(module, "after_seconds", lambda run: 0.0)
+
+
 @pytest.mark.req("API-1", "RUN-5")
 @pytest.mark.timeout(900)
-@pytest.mark.usefixtures("_streams_that_end")
+@pytest.mark.usefixtures("_streams_that_end", "_runs_that_begin_at_once")
 async def test_every_answer_is_documented(tmp_path: Path) -> None:
     gateway = SqlGateway(tmp_path, f"sqlite:///{tmp_path}/moorage.db")
     async with serving(create_app(gateway.open)) as url:
