@@ -38,13 +38,16 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # The kit drives plugins as the gateway does, so it lies on top of it.
     "moorage.testing": ("moorage",),
     "moorage_drivers": ("moorage.contract", "moorage_drivers"),
-    # The operator's commands on the database show tasks as the API does, and read the settings for the URL.
+    # The operator's commands on the database show tasks as the API does, read the settings for the URL, and
+    # answer tasks through the drivers of a gateway.
     "moorage_drivers.sql": (
         "moorage.contract",
         "moorage_drivers.sql",
         "moorage.clock",
         "moorage.tasks.views",
         "moorage.settings_load",
+        "moorage.gateway.partial",
+        "moorage.host",
     ),
     "moorage_drivers.mcp": ("moorage.contract", "moorage_drivers.mcp"),
     "moorage_drivers.ordinary": ("moorage.contract", "moorage_drivers.ordinary"),

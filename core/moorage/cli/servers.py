@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Returns the exit status."""
-    from moorage.gateway.probing import probe_servers
+    from moorage.gateway.partial import probe_servers
 
     settings = load_settings()
     if options.config is not None:

@@ -85,7 +85,26 @@ def verdict_on(schema: Any, answer: Any) -> dict[str, str]:
         return {"fault": cut(f"{type(exc).__name__}: {exc}", _MESSAGE_LIMIT_CHARACTERS)}
     if error is None:
         return {}
-    return {"problem": cut(f"{error.json_path}: {error.message}", _MESSAGE_LIMIT_CHARACTERS)}
+    return {"problem": cut(f"{error.json_path}: {_reason(error)}", _MESSAGE_LIMIT_CHARACTERS)}
+
+
+def _reason(error: Any) -> str:
+    """What the schema wants there. The library's own messages quote the answer, which may be a secret."""
+    match error.validator:
+        case "required":
+            missing = [name for name in error.validator_value if name not in error.instance]
+            return f"must have {', '.join(map(repr, missing))}"
+        case "type":
+            wanted = error.validator_value
+            return f"must be of type {' or '.join(wanted) if isinstance(wanted, list) else wanted}"
+        case "enum":
+            return f"must be one of {json.dumps(error.validator_value)}"
+        case "const":
+            return f"must be {json.dumps(error.validator_value)}"
+        case keyword if isinstance(error.validator_value, int | float | str):
+            return f"breaks {keyword} {error.validator_value!r}"
+        case keyword:
+            return f"breaks {keyword}"
 
 
 if __name__ == "__main__":

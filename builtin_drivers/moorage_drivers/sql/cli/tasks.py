@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import os
+import secrets
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from moorage.contract import AmbiguousName, NotFound, Store, TaskFilter, TaskRecord, TaskStatus
+from moorage.contract import AmbiguousName, AnswerRecord, NotFound, Store, TaskFilter, TaskRecord, TaskStatus
 from moorage.tasks.views import detail, list_row
 from moorage_drivers.sql.cli.session import (
     EXIT_CODES,
@@ -17,10 +21,11 @@ from moorage_drivers.sql.cli.session import (
     Json,
     command_group,
     out,
+    reporting,
     with_store,
 )
 
-app = command_group(f"Look at durable tasks, and cancel them.\n\n{EXIT_CODES}")
+app = command_group(f"Look at durable tasks, cancel and answer them.\n\n{EXIT_CODES}")
 
 _STYLES = {"completed": "green", "failed": "red", "cancelled": "yellow", "input_required": "magenta"}
 _SHOWN_MATCHES = 20
@@ -123,6 +128,41 @@ def cancel(task: Which, user: User = None, thread: Thread = None, as_json: Json 
         out().print(f"Task {after.task_id} is {after.status} already.", markup=False)
     else:
         out().print(f"Cancellation of task {after.task_id} is requested.", markup=False)
+
+
+@app.command()
+def respond(
+    task: Which,
+    response: Annotated[str, typer.Argument(help="The answer as JSON, or - to read it from stdin.")],
+    answer_id: Annotated[
+        str | None, typer.Option(help="Repeating an id sends nothing again; made up if absent.")
+    ] = None,
+    user: User = None,
+    thread: Thread = None,
+    as_json: Json = False,
+) -> None:
+    """Answer a task that requires input. The answer is checked against the request's schema, recorded, and
+    sent once, to the task's server itself, with the extensions config and plugins found here."""
+    text = sys.stdin.read() if response == "-" else response
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"this is no JSON: {error}", param_hint="RESPONSE") from None
+    found = with_store(lambda store: _find(store, task, user, thread))
+    done = reporting(lambda: _answer(found.task_id, answer_id or secrets.token_hex(8), value))
+    if as_json:
+        print(json.dumps({"task_id": done.task_id, "answer_id": done.answer_id, "state": done.state}))
+    else:
+        out().print(f"Answer {done.answer_id} to task {done.task_id} is {done.state}.", markup=False)
+
+
+def _answer(task_id: str, answer_id: str, value: Any) -> AnswerRecord:
+    from moorage.gateway.partial import answer_task
+    from moorage.host import load_plugins
+    from moorage.settings_load import load_settings
+
+    settings = load_settings(env=os.environ, cwd=Path.cwd())
+    return asyncio.run(answer_task(settings, load_plugins(settings.plugins), task_id, answer_id, value))
 
 
 def _listed(tasks: Sequence[TaskRecord], *, wide: bool) -> Table:
