@@ -43,8 +43,9 @@ class ToolSources(ToolSource):
             if isinstance(answer, BaseException):
                 if not isinstance(answer, Exception):
                     raise answer
-                self._host.record_failure(source.plugin, f"{type(answer).__name__}: {answer}")
-                log.warning("tool source %r failed", source.name, exc_info=answer)
+                text = f"tool source {source.name!r} failed: {type(answer).__name__}: {answer}"
+                source.account.failed(text)
+                log.warning("plugin %r: %s", source.plugin, text, exc_info=answer)
             else:
                 good.append(answer)
         return good
