@@ -97,7 +97,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         context.provide(LauncherGrammars, Grammars.of(builder))
         context.provide(InterceptorRunner, interceptor_chain(builder))
         context.provide(RoutingHintProvider, RoutingHints(builder.all(host.routing_hints())))
-        tools = ToolSources(builder.all(host.tool_sources()), host)
+        tools = ToolSources(builder.all(host.tool_sources()))
         judges = launch_judges(builder)
         drivers = task_drivers(builder)
         context.provide(TaskDriverRegistry, drivers)
