@@ -35,7 +35,9 @@ class Driven:
     async def call(self, tool: str, **arguments: Any) -> Any:
         """The tool message that the call came to."""
         calls = json.dumps({"tool_calls": [{"name": tool, "args": arguments}]})
-        body = {"assistant_id": "direct", "input": {"messages": [{"role": "user", "content": calls}]}}
+        said = {"messages": [{"role": "user", "content": calls}]}
+        # The gateway's own runs, which tell of tasks, may be under way.
+        body = {"assistant_id": "direct", "input": said, "multitask_strategy": "enqueue"}
         values = (await self.http.post("/api/threads/t/runs/wait", json=body)).json()
         return next(one for one in reversed(values["messages"]) if one["type"] == "tool")
 

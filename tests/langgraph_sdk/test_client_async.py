@@ -183,6 +183,18 @@ async def test_cancel(client: LangGraphClient, gateway: FakeGateway) -> None:
     assert {one["status"] for one in await client.runs.list(thread_id)} == {"interrupted"}
 
 
+async def test_a_run_that_left_nothing_behind_has_empty_values(
+    client: LangGraphClient, gateway: FakeGateway
+) -> None:
+    thread_id = (await client.threads.create())["thread_id"]
+    first = await client.runs.create(thread_id, "echo", input=said("wait"))
+    await gateway.assistant.waiting.wait()
+    queued = await client.runs.create(thread_id, "echo", input=said("hi"), multitask_strategy="enqueue")
+    await client.runs.cancel(thread_id, queued["run_id"], wait=True)
+    assert await client.runs.join(thread_id, queued["run_id"]) == {}
+    await client.runs.cancel(thread_id, first["run_id"], wait=True)
+
+
 async def test_a_client_that_leaves_cancels_the_run_where_it_asked_to(
     client: LangGraphClient, gateway: FakeGateway
 ) -> None:

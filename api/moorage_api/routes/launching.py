@@ -77,7 +77,8 @@ async def _final_values(runtime: Runtime, run: RunRecord, principal: Principal) 
     result = await runtime.gateway.runs.join(principal, run.thread_id, run.run_id)
     if result.run.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
         return {"__error__": {"error": result.run.status.value, "message": result.run.error or ""}}
-    return result.values
+    # A run that ended before it wrote anything leaves a thread without values, not without an answer.
+    return result.values or {}
 
 
 def sse_answer(
