@@ -129,9 +129,7 @@ def _contributed(*authenticators: object) -> SimpleNamespace:
         SimpleNamespace(plugin="tickets", spec=SimpleNamespace(name="t", build=lambda _, one=one: one))
         for one in authenticators
     ]
-    return SimpleNamespace(
-        authenticators=lambda: contributions, reports=(), as_dicts=list, account=Account
-    )
+    return SimpleNamespace(authenticators=lambda: contributions, reports=(), as_dicts=list, account=Account)
 
 
 async def test_an_authenticator_of_a_plugin_is_asked() -> None:
