@@ -95,7 +95,7 @@ async def _first_key(gateway: Any, settings: ApiSettings) -> str | None:
 
 def _authentication(gateway: Any, settings: ApiSettings) -> Authentication:
     authenticators = [
-        NamedAuthenticator(one.plugin, one.spec.build(gateway.context))
+        NamedAuthenticator(one.plugin, one.spec.build(gateway.context), gateway.host.account(one.plugin))
         for one in gateway.host.authenticators()
     ]
     keys = gateway.store.keys if gateway.store is not None else None

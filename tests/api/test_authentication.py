@@ -11,6 +11,7 @@ from support.api_fakes import FakeGateway
 from support.http import serving
 from support.routes import operations
 
+from moorage.accounts import Account
 from moorage.contract import AuthenticationFailed, AuthRequest, ConfigError, Principal
 from moorage_api.app import create_app
 from moorage_api.settings import ApiSettings
@@ -128,7 +129,7 @@ def _contributed(*authenticators: object) -> SimpleNamespace:
         SimpleNamespace(plugin="tickets", spec=SimpleNamespace(name="t", build=lambda _, one=one: one))
         for one in authenticators
     ]
-    return SimpleNamespace(authenticators=lambda: contributions, reports=(), as_dicts=list)
+    return SimpleNamespace(authenticators=lambda: contributions, reports=(), as_dicts=list, account=Account)
 
 
 async def test_an_authenticator_of_a_plugin_is_asked() -> None:

@@ -29,11 +29,19 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "moorage.settings_load": ("moorage.contract", "moorage.settings", "moorage.settings_values"),
     "moorage.settings_values": ("moorage.contract", "moorage.settings"),
     "moorage.clock": ("moorage.contract",),
+    # What plugins did wrong is written down where it happens, and told by the host.
+    "moorage.accounts": (),
     "moorage.config": ("moorage.contract", "moorage.config", "moorage.host"),
-    "moorage.host": ("moorage.contract", "moorage.host", "moorage.settings"),
-    "moorage.calls": ("moorage.contract", "moorage.calls"),
-    "moorage.tasks": ("moorage.contract", "moorage.tasks", "moorage.settings"),
-    "moorage.runs": ("moorage.contract", "moorage.runs", "moorage.settings", "moorage.tasks.prompt"),
+    "moorage.host": ("moorage.contract", "moorage.host", "moorage.settings", "moorage.accounts"),
+    "moorage.calls": ("moorage.contract", "moorage.calls", "moorage.accounts"),
+    "moorage.tasks": ("moorage.contract", "moorage.tasks", "moorage.settings", "moorage.accounts"),
+    "moorage.runs": (
+        "moorage.contract",
+        "moorage.runs",
+        "moorage.settings",
+        "moorage.tasks.prompt",
+        "moorage.accounts",
+    ),
     "moorage.gateway": ("moorage",),
     # The kit drives plugins as the gateway does, so it lies on top of it.
     "moorage.testing": ("moorage",),

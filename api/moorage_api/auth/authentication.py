@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from moorage.accounts import Account
 from moorage.contract.errors import AuthenticationFailed, PluginError, PluginTimeout
 from moorage.contract.hosting import Authenticator, AuthRequest
 from moorage.contract.identity import Principal
@@ -30,6 +31,7 @@ class NamedAuthenticator:
 
     plugin: str
     authenticator: Authenticator
+    account: Account = field(default_factory=Account, compare=False)
 
     async def ask(self, request: AuthRequest) -> Principal | None:
         """Under a deadline; one that fails to answer lets nobody in (PLUG-7).
@@ -37,8 +39,16 @@ class NamedAuthenticator:
         Raises `AuthenticationFailed`, and `PluginError` for what it does wrong itself.
         """
         try:
-            async with asyncio.timeout(AUTHENTICATOR_TIMEOUT_SECONDS):
-                principal = await self.authenticator.authenticate(request)
+            return await self._ask(request)
+        except PluginError as error:
+            self.account.told(_fault(error))
+            raise
+
+    async def _ask(self, request: AuthRequest) -> Principal | None:
+        try:
+            with self.account.timed():
+                async with asyncio.timeout(AUTHENTICATOR_TIMEOUT_SECONDS):
+                    principal = await self.authenticator.authenticate(request)
         except AuthenticationFailed:
             raise
         except TimeoutError as error:
@@ -83,6 +93,12 @@ class Authentication:
         if record is None or record.revoked_at is not None:
             return None
         return Principal(record.user_id, record.roles)
+
+
+def _fault(error: PluginError) -> str:
+    # Without the text of the cause, which may quote the credentials.
+    cause = error.__cause__
+    return f"{error}: {type(cause).__name__}" if cause is not None else str(error)
 
 
 def presented_keys(headers: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,11 +12,16 @@ class PluginContribution(Struct, kw_only=True):
     name: Annotated[str, Meta(examples=["ordinary"])]
     precedence: int | None = None
     section: str | None = None
+    order: Annotated[str | None, Meta(examples=["2 of 4 by precedence 200, after 'oauth'"])] = None
+    """Where it stands among those of its hook, and why; null where order means nothing."""
 
 
 class PluginFailure(Struct, kw_only=True):
     at: datetime
+    """When it was seen last."""
     text: str
+    first_at: datetime
+    count: int = 1
 
 
 class PluginReport(Struct, kw_only=True):
@@ -32,7 +37,11 @@ class PluginReport(Struct, kw_only=True):
     seconds: float = 0.0
     """What importing it and calling its hooks took."""
     failures: Sequence[PluginFailure] = ()
-    """What it did wrong since the start, oldest first; bounded."""
+    """What it did wrong since the start: each fault once, the one seen last at the end; bounded."""
+    calls: int = 0
+    """How many calls its objects got since the start."""
+    seconds_in_calls: float = 0.0
+    """From call to answer, waiting included; of an interceptor without the inner call."""
 
 
 class PluginList(Struct):

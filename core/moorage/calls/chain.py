@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from moorage.accounts import Account
 from moorage.calls.deadline import PausableDeadline
 from moorage.contract.credentials import Headers, Interceptor, InterceptorSpec, Next, ToolCall
 from moorage.contract.empty import EMPTY
@@ -24,6 +26,7 @@ class BuiltInterceptor:
     spec: InterceptorSpec
     interceptor: Interceptor
     plugin: str
+    account: Account = field(default_factory=Account, compare=False)
 
 
 def refusing(spec: InterceptorSpec, plugin: str) -> BuiltInterceptor:
@@ -95,6 +98,7 @@ class _Passage:
         "_follow",
         "_headers",
         "_inner",
+        "_inner_seconds",
         "_uses",
     )
 
@@ -110,8 +114,16 @@ class _Passage:
         self._errors: list[BaseException] = []
         self._inner: set[asyncio.Task[Any]] = set()
         self._done = False
+        self._inner_seconds = 0.0
 
     async def make(self) -> ToolResult:
+        started = time.perf_counter()
+        try:
+            return await self._made()
+        finally:
+            self._built.account.spent(time.perf_counter() - started - self._inner_seconds)
+
+    async def _made(self) -> ToolResult:
         deadline = self._deadline
         try:
             result = await deadline.run(_awaited(self._built.interceptor, self._call, self._next))
@@ -147,6 +159,7 @@ class _Passage:
         assert task is not None
         self._inner.add(task)
         self._deadline.pause()
+        started = time.perf_counter()
         try:
             result = await self._follow(accepted)
         except BaseException as raised:
@@ -157,6 +170,7 @@ class _Passage:
             return result
         finally:
             self._inner.discard(task)
+            self._inner_seconds += time.perf_counter() - started
             self._deadline.resume()
 
     def _accepted(self, changed: object) -> ToolCall:
@@ -234,6 +248,7 @@ class _Passage:
 
     def _report(self, error: PluginError) -> PluginError:
         error.__dict__["sent"] = self._sent()
+        self._built.account.failed(str(error))
         _log.warning("%s", error)
         return error
 

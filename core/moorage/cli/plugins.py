@@ -113,17 +113,9 @@ def _order(host: PluginHost, report: LoadReport) -> list[str]:
         turned_on = f", for servers with section {info.section!r}" if info.section else ""
         place = ""
         if info.precedence is not None:
-            names = [(r.name, c.name) for r, c in _in_order(host, info.hook)]
-            at = names.index((report.name, info.name))
-            before = f", after {names[at - 1][1]!r}" if at else ""
-            place = f", {at + 1} of {len(names)} by precedence {info.precedence:,}{before}"
+            place = f", {host.order(report, info)}"
         lines.append(f"{kind} {info.name!r}{place}{turned_on}")
     return lines
-
-
-def _in_order(host: PluginHost, hook: str) -> list[tuple[LoadReport, Any]]:
-    held = [(r, c) for r in host.reports if r.loaded for c in r.contributions if c.hook == hook]
-    return sorted(held, key=lambda pair: (pair[1].precedence or 0, pair[0].name, pair[1].name))
 
 
 def _hooks(host: PluginHost, options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from moorage.accounts import Account
 from moorage.contract import ConfigError, GatewayContext
 from moorage.host import Contribution, PluginHost
 
@@ -20,6 +21,7 @@ class Built(Generic[T]):
     name: str
     plugin: str
     object: T
+    account: Account = field(default_factory=Account, compare=False)
 
 
 @dataclass
@@ -65,4 +67,4 @@ class Builder:
             self.host.record_failure(plugin, reason)
             log.warning("plugin %r: %s", plugin, reason)
             return None
-        return Built(name, plugin, made)
+        return Built(name, plugin, made, self.host.account(plugin))

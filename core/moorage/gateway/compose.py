@@ -32,6 +32,7 @@ from moorage.gateway.durable import task_runtime
 from moorage.gateway.frozen import FrozenExtensions
 from moorage.gateway.hints import RoutingHints
 from moorage.gateway.launches import launch_judges
+from moorage.gateway.lifecycles import entered
 from moorage.gateway.parts import Grammars, assistants, interceptor_chain, run_validators, task_drivers
 from moorage.gateway.sources import ToolSources
 from moorage.gateway.watchdog import watchdog
@@ -96,7 +97,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         context.provide(LauncherGrammars, Grammars.of(builder))
         context.provide(InterceptorRunner, interceptor_chain(builder))
         context.provide(RoutingHintProvider, RoutingHints(builder.all(host.routing_hints())))
-        tools = ToolSources(builder.all(host.tool_sources()), host)
+        tools = ToolSources(builder.all(host.tool_sources()))
         judges = launch_judges(builder)
         drivers = task_drivers(builder)
         context.provide(TaskDriverRegistry, drivers)
@@ -116,7 +117,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
             context.provide(TaskSubmitter, tasks.service)
             stack.push_async_callback(tasks.service.aclose)
         for lifecycle in host.lifecycles():
-            await stack.enter_async_context(lifecycle.spec.open(context))
+            await stack.enter_async_context(entered(lifecycle, builder))
         await stack.enter_async_context(watchdog(host))
         await stack.enter_async_context(store.watch(tasks.wake))
         await stack.enter_async_context(runs.running())

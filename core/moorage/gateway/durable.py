@@ -48,10 +48,14 @@ def task_runtime(
         "owner": context.replica_id,
         "redact": context.service(Redactor).redact,
     }
-    sinks = {one.name: one.object for one in builder.all(builder.host.sinks(), optional=True)}
+    built = builder.all(builder.host.sinks(), optional=True)
+    sinks = {one.name: one.object for one in built}
+    accounts = {one.name: one.account for one in built}
     observe = observed_by(context)
     try:
-        notifier = Notifier(sinks=sinks, primary=settings.tasks.sink, observe=observe, **shared)
+        notifier = Notifier(
+            sinks=sinks, accounts=accounts, primary=settings.tasks.sink, observe=observe, **shared
+        )
     except ValueError as error:
         raise ConfigError(str(error), where="tasks.sink") from None
     scheduler = Scheduler(drivers=drivers.named, on_attention=notifier.wake, observe=observe, **shared)

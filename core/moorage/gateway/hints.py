@@ -20,14 +20,18 @@ class RoutingHints:
         """See `RoutingHintProvider`."""
         for one in self._built:
             try:
-                hint = one.object.hint(server, raw_name)
+                with one.account.timed():
+                    hint = one.object.hint(server, raw_name)
             except Exception as error:
-                log.warning(
-                    "plugin %r: routing hints %r failed: %s", one.plugin, one.name, type(error).__name__
-                )
+                self._amiss(one, f"failed: {type(error).__name__}")
                 continue
             if isinstance(hint, RoutingHint):
                 return hint
             if hint is not None:
-                log.warning("plugin %r: routing hints %r answered with no hint", one.plugin, one.name)
+                self._amiss(one, "answered with no hint")
         return None
+
+    def _amiss(self, one: Built[RoutingHintProvider], what: str) -> None:
+        text = f"routing hints {one.name!r} {what}"
+        one.account.failed(text)
+        log.warning("plugin %r: %s", one.plugin, text)

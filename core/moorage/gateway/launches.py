@@ -51,9 +51,10 @@ class LaunchJudges:
 
     def _ask(self, validator: Built[LaunchValidator], request: LaunchRequest, worker: Worker) -> None:
         try:
-            answer: object = worker.run(
-                lambda: validator.object.validate(request), timeout_seconds=VERDICT_SECONDS
-            )
+            with validator.account.timed():
+                answer: object = worker.run(
+                    lambda: validator.object.validate(request), timeout_seconds=VERDICT_SECONDS
+                )
         except LaunchRefused:
             raise
         except GivenUp:

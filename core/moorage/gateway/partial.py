@@ -46,7 +46,7 @@ async def _opened(settings: Settings, host: PluginHost, store: Store | None = No
         context.provide(Redactor, secrets)
         context.provide(LauncherGrammars, Grammars.of(builder))
         context.provide(InterceptorRunner, interceptor_chain(builder))
-        tools = ToolSources(builder.all(host.tool_sources()), host)
+        tools = ToolSources(builder.all(host.tool_sources()))
         drivers = task_drivers(builder)
         context.provide(TaskDriverRegistry, drivers)
         for lifecycle in host.lifecycles():

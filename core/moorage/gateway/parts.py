@@ -1,7 +1,7 @@
 """The parts of a gateway that are built from contributions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from moorage.calls.chain import BuiltInterceptor, InterceptorChain, refusing
 from moorage.calls.local import load_local_interceptors
@@ -45,17 +45,20 @@ def interceptor_chain(builder: Builder) -> InterceptorChain:
     """All interceptors, local ones included; one that could not be built refuses its calls, since a gap in
     the chain would send them without what it adds or checks (PLUG-9, CRED-1)."""
     contributed = builder.host.interceptors()
-    built = {(one.plugin, one.name): one.object for one in builder.all(contributed)}
+    host = builder.host
+    built = {(one.plugin, one.name): one for one in builder.all(contributed)}
     local = load_local_interceptors(builder.context)
     builder.host.add_reports(map(_local_report, local))
     return InterceptorChain(
         [
-            BuiltInterceptor(one.spec, built[one.plugin, one.spec.name], one.plugin)
+            BuiltInterceptor(
+                one.spec, built[one.plugin, one.spec.name].object, one.plugin, host.account(one.plugin)
+            )
             if (one.plugin, one.spec.name) in built
             else refusing(one.spec, one.plugin)
             for one in contributed
         ]
-        + local
+        + [replace(one, account=host.account(one.plugin)) for one in local]
     )
 
 
@@ -77,7 +80,7 @@ def _local_report(one: BuiltInterceptor) -> LoadReport:
 def task_drivers(builder: Builder) -> Drivers:
     """The drivers that could be built."""
     built = builder.all(builder.host.drivers())
-    return Drivers({one.name: NamedDriver(one.name, one.plugin, one.object) for one in built})
+    return Drivers({one.name: NamedDriver(one.name, one.plugin, one.object, one.account) for one in built})
 
 
 def assistants(builder: Builder) -> dict[str, NamedAssistant]:
@@ -87,7 +90,7 @@ def assistants(builder: Builder) -> dict[str, NamedAssistant]:
     for one in builder.all(builder.host.assistants()):
         spec = specs[one.name]
         unavailable = spec.available(builder.context) if spec.available else None
-        named[one.name] = NamedAssistant(one.name, spec.description, one.object, unavailable)
+        named[one.name] = NamedAssistant(one.name, spec.description, one.object, unavailable, one.account)
     return named
 
 
@@ -96,4 +99,4 @@ def run_validators(builder: Builder) -> list[NamedValidator]:
     refused must not pass (RUN-3)."""
     contributions = builder.host.run_validators()
     built = builder.all(contributions, required=True)
-    return [NamedValidator(one.name, one.plugin, one.object) for one in built]
+    return [NamedValidator(one.name, one.plugin, one.object, one.account) for one in built]

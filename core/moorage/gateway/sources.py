@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from moorage.contract import CallContext, GatewayTool, ServerState, ToolSource
 from moorage.gateway.building import Built
-from moorage.host import PluginHost
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -16,9 +15,8 @@ T = TypeVar("T")
 class ToolSources(ToolSource):
     """Asks every source at once; one that fails costs only its own tools (TOOL-2, PLUG-7)."""
 
-    def __init__(self, sources: Sequence[Built[ToolSource]], host: PluginHost) -> None:
+    def __init__(self, sources: Sequence[Built[ToolSource]]) -> None:
         self._sources = sources
-        self._host = host
 
     async def tools(self, context: CallContext) -> Sequence[GatewayTool]:
         found = await self._ask(lambda source: source.tools(context))
@@ -43,8 +41,9 @@ class ToolSources(ToolSource):
             if isinstance(answer, BaseException):
                 if not isinstance(answer, Exception):
                     raise answer
-                self._host.record_failure(source.plugin, f"{type(answer).__name__}: {answer}")
-                log.warning("tool source %r failed", source.name, exc_info=answer)
+                text = f"tool source {source.name!r} failed: {type(answer).__name__}: {answer}"
+                source.account.failed(text)
+                log.warning("plugin %r: %s", source.plugin, text, exc_info=answer)
             else:
                 good.append(answer)
         return good

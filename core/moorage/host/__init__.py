@@ -3,7 +3,7 @@
 from moorage.host.discovery import Candidate, announced_names, discover
 from moorage.host.known import missing_distribution
 from moorage.host.load import CORE_COMMANDS, load_plugins
-from moorage.host.registry import Contribution, Failure, PluginHost, PluginLoadFailed
+from moorage.host.registry import Contribution, PluginHost, PluginLoadFailed
 from moorage.host.reports import ContributionInfo, LoadReport, PluginState
 from moorage.host.selection import store_for, why_missing
 
@@ -12,7 +12,6 @@ __all__ = [
     "Candidate",
     "Contribution",
     "ContributionInfo",
-    "Failure",
     "LoadReport",
     "PluginHost",
     "PluginLoadFailed",

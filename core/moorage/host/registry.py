@@ -1,12 +1,10 @@
 """`PluginHost`: what all loaded plugins contribute, typed and in order (PLUG-2, PLUG-3)."""
 
-import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
+from moorage.accounts import Account, Failure
 from moorage.contract import (
     AssistantSpec,
     AuthenticatorSpec,
@@ -25,11 +23,10 @@ from moorage.contract import (
     ToolSourceSpec,
 )
 from moorage.host.hooks import HOOKS, Hook
-from moorage.host.reports import LoadReport, PluginState, bounded
+from moorage.host.reports import ContributionInfo, LoadReport, PluginState, bounded
 
 T_co = TypeVar("T_co", covariant=True)
 
-KEPT_FAILURES = 20
 MAX_FAILURE_CHARACTERS = 500
 MAX_LISTED = 20
 
@@ -53,14 +50,6 @@ class Contribution(Generic[T_co]):
     plugin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A plugin's object failed at run time; ``text`` is bounded and redacted."""
-
-    at: datetime
-    text: str
-
-
 class PluginHost:
     """All that plugins contribute, and a report for every candidate.
 
@@ -74,8 +63,7 @@ class PluginHost:
         held = list(contributions)
         self._reports = _sorted(reports)
         self._contributions = {name: _ordered(name, held) for name in HOOKS}
-        self._failures: dict[str, deque[Failure]] = {}
-        self._lock = threading.Lock()
+        self._accounts: dict[str, Account] = {}
         self._redact: Callable[[str], str] = str
 
     @property
@@ -112,24 +100,56 @@ class PluginHost:
         self._redact = redact
 
     def record_failure(self, plugin: str, text: str) -> None:
-        """Keep what a plugin's object did wrong; the newest `KEPT_FAILURES` of each plugin are kept."""
-        failure = Failure(datetime.now(UTC), bounded(self._redact(text), MAX_FAILURE_CHARACTERS))
-        with self._lock:
-            self._failures.setdefault(plugin, deque(maxlen=KEPT_FAILURES)).append(failure)
+        """Keep what a plugin's object did wrong, each fault once."""
+        self.account(plugin).failed(text)
+
+    def account(self, plugin: str) -> Account:
+        """Where the faults of a plugin's objects and the time spent in them are written down."""
+        # One step, since the watchdog's thread asks, too.
+        return self._accounts.setdefault(plugin, Account(plugin, self._clean))
+
+    def _clean(self, text: str) -> str:
+        return bounded(self._redact(text), MAX_FAILURE_CHARACTERS)
 
     def failures(self, plugin: str) -> tuple[Failure, ...]:
-        """The last failures of a plugin, oldest first."""
-        with self._lock:
-            return tuple(self._failures.get(plugin, ()))
+        """The last faults of a plugin, each once, the one seen last at the end."""
+        return self.account(plugin).failures
 
     def as_dicts(self) -> list[Mapping[str, Any]]:
-        """All reports with the last failures, JSON-compatible and redacted (``GET /api/plugins``)."""
-        shown: list[Mapping[str, Any]] = []
-        for report in self._reports:
-            failures = [{"at": f.at.isoformat(), "text": f.text} for f in self.failures(report.name)]
-            error = self._redact(report.error) if report.error else None
-            shown.append({**report.as_dict(), "error": error, "failures": failures})
-        return shown
+        """All reports with order, failures and time, JSON-compatible and redacted (``GET /api/plugins``)."""
+        return [self._as_dict(report) for report in self._reports]
+
+    def _as_dict(self, report: LoadReport) -> Mapping[str, Any]:
+        # Several candidates may bear one name; only the one that is loaded has objects that can fail.
+        account = self.account(report.name) if report.loaded else Account()
+        plain = report.as_dict()
+        return {
+            **plain,
+            "error": self._redact(report.error) if report.error else None,
+            "contributions": [
+                {**one, "order": self.order(report, info)}
+                for one, info in zip(plain["contributions"], report.contributions, strict=True)
+            ],
+            "failures": [
+                {"at": f.at.isoformat(), "first_at": f.first_at.isoformat(), "count": f.count, "text": f.text}
+                for f in account.failures
+            ],
+            "calls": account.calls,
+            "seconds_in_calls": round(account.seconds, 6),
+        }
+
+    def order(self, report: LoadReport, info: ContributionInfo) -> str | None:
+        """Where a contribution stands among those of its hook, and why; None where order means nothing."""
+        if info.precedence is None:
+            return None
+        # From the reports, so that local code counts, too, which others loaded (PLUG-9).
+        held = [(r, c) for r in self._reports if r.loaded for c in r.contributions if c.hook == info.hook]
+        held.sort(key=lambda pair: (pair[1].precedence or 0, pair[0].name, pair[1].name))
+        at = next((n for n, (r, c) in enumerate(held) if r is report and c is info), None)
+        if at is None:
+            return None
+        before = f", after {held[at - 1][1].name!r} of plugin {held[at - 1][0].name!r}" if at else ""
+        return f"{at + 1} of {len(held)} by precedence {info.precedence:,}{before}"
 
     def add_reports(self, reports: Iterable[LoadReport]) -> None:
         """Report local code that is no package and was loaded by others (PLUG-9)."""

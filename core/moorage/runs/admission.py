@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from moorage.accounts import Account
 from moorage.contract.errors import AdmissionRejected
 from moorage.contract.redaction import Redactor
 from moorage.contract.runs import RunRequest, RunValidator
@@ -24,6 +25,7 @@ class NamedValidator:
     name: str
     plugin: str
     validator: RunValidator
+    account: Account = field(default_factory=Account, compare=False)
 
 
 class Admission:
@@ -47,7 +49,7 @@ class Admission:
         check_metadata(request.metadata)
         scrubber = Scrubber(request.secrets, self._redactor)
         for named in self._validators:
-            with _contained(named, scrubber):
+            with _contained(named, scrubber), named.account.timed():
                 async with asyncio.timeout(self._timeout_seconds):
                     await named.validator.validate(request)
 
@@ -67,7 +69,9 @@ def _contained(named: NamedValidator, scrubber: Scrubber) -> Iterator[None]:
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling() > cancelling:
             raise
-        log.warning("plugin %r: run validator %r failed: %s", named.plugin, named.name, scrubber.error(error))
+        text = f"run validator {named.name!r} failed: {scrubber.error(error)}"
+        named.account.failed(text)
+        log.warning("plugin %r: %s", named.plugin, text)
         reason = "did not answer in time" if isinstance(error, TimeoutError) else "failed"
         raise AdmissionRejected(
             f"the run validator {named.name!r} of plugin {named.plugin!r} {reason}, so the run is refused"

@@ -1,8 +1,9 @@
 """The assistants that this gateway has (RUN-6)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from moorage.accounts import Account
 from moorage.contract.errors import Conflict, NotFound
 from moorage.contract.runs import Assistant
 
@@ -15,6 +16,7 @@ class NamedAssistant:
     description: str
     assistant: Assistant
     unavailable: str | None = None
+    account: Account = field(default_factory=Account, compare=False)
 
 
 class AssistantDirectory:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from moorage.contract.clock import Clock
+from moorage.contract.errors import MoorageError
 from moorage.contract.identity import CallContext
 from moorage.contract.redaction import Redactor
 from moorage.contract.runs import AssistantEvent, RunContext, RunRequest, RunStatus
@@ -136,6 +137,8 @@ class Executor:
         except Exception as error:
             text = scrubber.error(error)
             log.warning("run %s failed: %s", execution.run.run_id, text)
+            if not isinstance(error, MoorageError):
+                execution.named.account.told(f"assistant {execution.named.name!r}: {text}")
             outcome = RunStatus.ERROR, text
         finally:
             execution.ending = True
@@ -163,8 +166,9 @@ class Executor:
         await self._journal.started(run)
         context = await self._context(execution, scrubber)
         async with aclosing(execution.named.assistant.stream(context, execution.request.input)) as events:  # type: ignore[type-var]
-            async for event in events:
-                await self._pass_on(execution, event)
+            with execution.named.account.timed():
+                async for event in events:
+                    await self._pass_on(execution, event)
         return RunStatus.SUCCESS, None
 
     async def _context(self, execution: Execution, scrubber: Scrubber) -> RunContext:

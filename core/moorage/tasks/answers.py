@@ -74,7 +74,8 @@ class Answering:
         ref = ref_of(task)
 
         async def call() -> None:
-            reply = await driver.respond(ref, TaskAnswer(answer.answer_id, answer.response))
+            with named.account.timed():
+                reply = await driver.respond(ref, TaskAnswer(answer.answer_id, answer.response))
             checked_snapshot(reply, named, ref.remote_id)
 
         try:

@@ -69,7 +69,9 @@ class Asker:
         self, named: NamedDriver, call: Callable[[TaskRef], Awaitable[TaskSnapshot]], ref: TaskRef
     ) -> Reply:
         try:
-            snapshot = checked_snapshot(await call(ref), named, ref.remote_id)
+            with named.account.timed():
+                answer = await call(ref)
+            snapshot = checked_snapshot(answer, named, ref.remote_id)
             outcome = to_outcome(snapshot, self._settings)
             return Reply(outcome=outcome, hint_seconds=capped_hint(snapshot.poll_after_seconds))
         except (KeyboardInterrupt, SystemExit):
@@ -83,7 +85,7 @@ class Asker:
             return self.failed(exc, named, ref.server)
 
     def unanswered(self, reason: str, named: NamedDriver) -> Reply:
-        return Reply(error=self._redact(bounded_error(PluginTimeout(reason, plugin=named.plugin))))
+        return self.failed(PluginTimeout(reason, plugin=named.plugin), named, "")
 
     def failed(self, exc: BaseException, named: NamedDriver, server: str) -> Reply:
         if isinstance(exc, ProtocolViolation):

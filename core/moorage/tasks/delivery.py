@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 
+from moorage.accounts import Account
 from moorage.contract.clock import Clock
 from moorage.contract.errors import MoorageError, PluginError
 from moorage.contract.sinks import (
@@ -69,8 +70,14 @@ class Courier:
     """Delivers to one sink, whatever it does in answer (PLUG-7)."""
 
     def __init__(
-        self, name: str, sink: NotificationSink, redact: Redact, observe: Observe = unobserved
+        self,
+        name: str,
+        sink: NotificationSink,
+        redact: Redact,
+        observe: Observe = unobserved,
+        account: Account | None = None,
     ) -> None:
+        self._account = account or Account()
         self._name = name
         self._sink = sink
         self._redact = redact
@@ -87,7 +94,8 @@ class Courier:
 
     async def _deliver(self, notification: Notification) -> Delivery:
         try:
-            outcome = await self._sink.deliver(notification)
+            with self._account.timed():
+                outcome = await self._sink.deliver(notification)
             if not isinstance(outcome, DeliveryOutcome) or not isinstance(outcome.state, DeliveryState):
                 raise PluginError(
                     f"answered with {type(outcome).__name__}, not a DeliveryOutcome", plugin=self._name
@@ -107,6 +115,7 @@ class Courier:
         """A failure that leaves open whether the sink took the event: it counts, and the next try carries
         the same delivery id, so that whoever did take it does nothing twice (NOTE-2)."""
         text = self._redact(bounded_error(f"sink {self._name!r}: {reason}"))
+        self._account.told(text)
         return Delivery(DeliveryOutcome(DeliveryState.FAILED, text), unsure=True)
 
 

@@ -1,7 +1,8 @@
 """Drivers by name, and what a stored task is to them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from moorage.accounts import Account
 from moorage.contract.errors import (
     MoorageError,
     PluginError,
@@ -22,6 +23,7 @@ class NamedDriver:
     name: str
     plugin: str
     driver: TaskDriver
+    account: Account = field(default_factory=Account, compare=False)
 
 
 def ref_of(task: TaskRecord, remote_id: str | None = None) -> TaskRef:
@@ -99,9 +101,14 @@ def violation_text(exc: ProtocolViolation, server: str) -> str:
 
 
 def contained(exc: BaseException, named: NamedDriver) -> MoorageError:
-    """The error as one of ours; what is none already carries the plugin's name (PLUG-7)."""
+    """The error as one of ours; what is none already carries the plugin's name, and is a fault of it
+    (PLUG-7)."""
     if isinstance(exc, MoorageError):
-        return exc
-    if isinstance(exc, TimeoutError):
-        return PluginTimeout(describe(exc), plugin=named.plugin)
-    return PluginError(describe(exc), plugin=named.plugin)
+        error = exc
+    elif isinstance(exc, TimeoutError):
+        error = PluginTimeout(describe(exc), plugin=named.plugin)
+    else:
+        error = PluginError(describe(exc), plugin=named.plugin)
+    if isinstance(error, PluginError):
+        named.account.told(f"task driver {named.name!r}: {error}")
+    return error

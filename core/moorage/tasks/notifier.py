@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from moorage.accounts import Account
 from moorage.contract.clock import Clock
+from moorage.contract.empty import EMPTY
 from moorage.contract.errors import StoreUnavailable
 from moorage.contract.sinks import NotificationSink
 from moorage.contract.stores import ClaimedNotification, NotificationUpdate, TaskRepository
@@ -55,6 +57,7 @@ class Notifier:
         owner: str,
         redact: Redact = str,
         observe: Observe = unobserved,
+        accounts: Mapping[str, Account] = EMPTY,
         jitter: float = 0.1,
     ) -> None:
         """Raises `ValueError` where no sink is named ``primary``."""
@@ -64,7 +67,7 @@ class Notifier:
         self._clock = clock
         self._owner = owner
         self._plan = lease_plan(settings)
-        self._courier = Courier(primary, sinks[primary], redact, observe)
+        self._courier = Courier(primary, sinks[primary], redact, observe, accounts.get(primary))
         self._ledger = Ledger(settings, clock, redact, jitter)
         self._others = SecondarySinks(
             {name: sink for name, sink in sinks.items() if name != primary},
@@ -73,6 +76,7 @@ class Notifier:
             backoff_cap_seconds=settings.backoff_cap_seconds,
             redact=redact,
             observe=observe,
+            accounts=accounts,
         )
         self._pool: Pool[_Entry] = Pool(clock, settings.concurrency, self._take)
         self._trouble = Backoff(0.5, min(30.0, settings.backoff_cap_seconds), jitter)

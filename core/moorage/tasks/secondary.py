@@ -5,7 +5,9 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from moorage.accounts import Account
 from moorage.contract.clock import Clock
+from moorage.contract.empty import EMPTY
 from moorage.contract.sinks import DeliveryState, NotificationSink
 from moorage.contract.stores import TaskRecord
 from moorage.tasks.asking import Redact
@@ -33,8 +35,11 @@ class SecondarySinks:
         backoff_cap_seconds: float,
         redact: Redact,
         observe: Observe = unobserved,
+        accounts: Mapping[str, Account] = EMPTY,
     ) -> None:
-        self._couriers = {name: Courier(name, sink, redact, observe) for name, sink in sinks.items()}
+        self._couriers = {
+            name: Courier(name, sink, redact, observe, accounts.get(name)) for name, sink in sinks.items()
+        }
         self._clock = clock
         self._call_seconds = call_seconds
         self._backoff = Backoff(min(1.0, backoff_cap_seconds), backoff_cap_seconds)

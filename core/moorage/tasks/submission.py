@@ -71,6 +71,7 @@ class Submission:
         try:
             outcome = self._accept(handle)
         except (ProtocolViolation, PluginError) as exc:
+            contained(exc, self._named)
             await self._compensate(handle.remote_id, exc)
             raise
         await self._record(handle, outcome)
@@ -97,7 +98,8 @@ class Submission:
             await self._judge(exc)
 
     async def _ask(self) -> TaskHandle:
-        handle = await self._named.driver.submit(self._call)
+        with self._named.account.timed():
+            handle = await self._named.driver.submit(self._call)
         if not isinstance(handle, TaskHandle):
             raise PluginError(
                 f"answered a submit with {type(handle).__name__}, not a TaskHandle", plugin=self._named.plugin
@@ -256,7 +258,8 @@ class Submission:
         return None
 
     async def _cancel_call(self, ref: TaskRef) -> object:
-        return await self._named.driver.cancel(ref)
+        with self._named.account.timed():
+            return await self._named.driver.cancel(ref)
 
     async def _landed(self, storing: "asyncio.Task[bool]") -> bool:
         """Whether the handle was committed after all. Raises `RemoteTaskConflict`."""

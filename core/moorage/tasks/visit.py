@@ -91,10 +91,10 @@ class _CancelVisit:
             cancel.cancel()
             if self._poll is not None:
                 self._poll.cancel()
-        late = self._late("no answer to the cancel call in time")
         if self._poll is not None and poll_due and self._update == self._judge.untouched(self._claim):
             self._update = self._unanswered_poll(cancel)
-        return self._judge.after_cancel(self._claim, self._update, _reply(cancel) or late)
+        reply = _reply(cancel) or self._late("no answer to the cancel call in time")
+        return self._judge.after_cancel(self._claim, self._update, reply)
 
     async def _step(self, cancel: "asyncio.Task[Reply]") -> bool:
         """Wait for the next thing to happen; True once the visit is over."""
