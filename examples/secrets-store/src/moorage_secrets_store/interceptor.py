@@ -16,16 +16,19 @@ class SecretsStoreInterceptor:
 
     def __init__(self, gateway: GatewayContext) -> None:
         self._gateway = gateway
-        settings = read(gateway.settings.get("plugins", {}).get(PLUGIN))
-        self._store = SecretsStore(settings, gateway.clock)
+        options = gateway.settings.get("plugins", {}).get(PLUGIN)
+        self._store = None if options is None else SecretsStore(read(options), gateway.clock)
 
     async def aclose(self) -> None:
-        await self._store.aclose()
+        if self._store is not None:
+            await self._store.aclose()
 
     async def __call__(self, call: ToolCall, follow: Next, /) -> ToolResult:
         section = call.server.sections[SECTION]
         assert isinstance(section, Section)
         source = f"{SECTION} of server {call.server.name!r}"
+        if self._store is None:
+            raise CredentialDenied(f"{source}: no store is configured (plugins.{PLUGIN})")
         path = self._path(section, call, source)
         try:
             value = await self._store.read(path, section.field)

@@ -1,0 +1,1 @@
+"""The Moorage plugin spool."""
