@@ -37,7 +37,7 @@ class Account:
     """
 
     def __init__(self, plugin: str = "", clean: Callable[[str], str] = str) -> None:
-        self._plugin = plugin
+        self.plugin = plugin
         self._clean = clean
         self._failures: OrderedDict[str, Failure] = OrderedDict()
         self._calls = 0
@@ -47,7 +47,7 @@ class Account:
     def told(self, text: str) -> None:
         """Keep what the plugin's object did wrong, and log it unless this very fault is on record."""
         if self.failed(text):
-            log.warning("plugin %r: %s", self._plugin, self._clean(text))
+            log.warning("plugin %r: %s", self.plugin, self._clean(text))
 
     def failed(self, text: str) -> bool:
         """Keep what the plugin's object did wrong, where somebody else logs it; True where it is new."""

@@ -48,6 +48,9 @@ def conduct(tmp_path_factory: pytest.TempPathFactory) -> Conduct:
         poked = client.post(runs, json={"assistant_id": "mute", "metadata": {"poke": True}})
         assert 400 <= poked.status_code < 500
         client.post(f"{runs}/wait", json={"assistant_id": "mute", "input": {"messages": []}})
+        state = client.get(f"/api/threads/{thread}/state")
+        assert state.status_code >= 500
+        assert "rogue_assistant" in state.text
         until = time.monotonic() + DEADLINE_SECONDS
         while any(not shown["failures"] for name, shown in _shown(client).items() if name in ROGUES):
             if time.monotonic() > until:
@@ -65,6 +68,12 @@ def test_each_rogue_is_named_in_the_api_and_the_log(conduct: Conduct, name: str)
     assert any(all(word in text for word in ROGUES[name][1]) for text in told), told
     lines = conduct.log.splitlines()
     assert any(name in line and ROGUES[name][1][-1] in line for line in lines), "the log names it, too"
+
+
+@pytest.mark.req("PLUG-7")
+def test_an_assistant_that_cannot_read_its_threads_is_named(conduct: Conduct) -> None:
+    told = [failure["text"] for failure in conduct.plugins["rogue_assistant"]["failures"]]
+    assert any("failed with a thread's state: BufferError" in text for text in told), told
 
 
 @pytest.mark.req("PLUG-4")

@@ -49,11 +49,14 @@ class NamedAuthenticator:
             with self.account.timed():
                 async with asyncio.timeout(AUTHENTICATOR_TIMEOUT_SECONDS):
                     principal = await self.authenticator.authenticate(request)
-        except AuthenticationFailed:
+        except (AuthenticationFailed, KeyboardInterrupt, SystemExit):
             raise
         except TimeoutError as error:
             raise PluginTimeout("its authenticator did not answer in time", plugin=self.plugin) from error
-        except Exception as error:
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
             raise PluginError("its authenticator failed", plugin=self.plugin) from error
         if principal is not None and not isinstance(principal, Principal):
             raise PluginError("its authenticator answered with no principal", plugin=self.plugin)

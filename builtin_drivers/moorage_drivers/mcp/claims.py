@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from moorage.contract import GatewayContext, ServerConfig, TaskBinding, TaskDriverRegistry
+from moorage.contract import GatewayContext, ServerClaim, ServerConfig, TaskBinding, TaskDriverRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,11 @@ def claims_of(gateway: GatewayContext, server: ServerConfig, raw_names: Sequence
     for name, driver in sorted(registry.drivers().items()):
         try:
             claim = driver.claim(server, raw_names)
-        except Exception as error:
+            if not isinstance(claim, ServerClaim):
+                raise TypeError(f"claim answered with {type(claim).__name__}, not a ServerClaim")
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             logger.exception("task driver %r cannot judge server %r", name, server.name)
             claims.errors.append(f"task driver {name!r} failed: {type(error).__name__}")
             continue

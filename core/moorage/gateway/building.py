@@ -57,9 +57,9 @@ class Builder:
                 return None
             if made is None:
                 raise TypeError("build returned None")
-        except ConfigError:
+        except (ConfigError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:  # a build that calls `sys.exit` must not end the gateway, either
             reason = f"{name!r} could not be built: {type(error).__name__}: {error}"
             if self.strict or required:
                 raise ConfigError(reason, where=f"plugin {plugin!r}") from error

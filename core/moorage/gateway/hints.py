@@ -22,7 +22,9 @@ class RoutingHints:
             try:
                 with one.account.timed():
                     hint = one.object.hint(server, raw_name)
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:
                 self._amiss(one, f"failed: {type(error).__name__}")
                 continue
             if isinstance(hint, RoutingHint):

@@ -19,11 +19,11 @@ class ToolSources(ToolSource):
         self._sources = sources
 
     async def tools(self, context: CallContext) -> Sequence[GatewayTool]:
-        found = await self._ask(lambda source: source.tools(context))
+        found = await self._ask(lambda source: source.tools(context), GatewayTool)
         return [tool for tools in found for tool in tools]
 
     async def servers(self, *, probe: bool = False) -> Sequence[ServerState]:
-        found = await self._ask(lambda source: source.servers(probe=probe))
+        found = await self._ask(lambda source: source.servers(probe=probe), ServerState)
         return [state for states in found for state in states]
 
     async def reset(self) -> None:
@@ -32,18 +32,31 @@ class ToolSources(ToolSource):
     async def close_thread(self, user_id: str, thread_id: str) -> None:
         await self._ask(lambda source: source.close_thread(user_id, thread_id))
 
-    async def _ask(self, ask: Callable[[ToolSource], Awaitable[T]]) -> list[T]:
-        answers = await asyncio.gather(
-            *(ask(source.object) for source in self._sources), return_exceptions=True
-        )
-        good: list[T] = []
+    async def _ask(
+        self, ask: Callable[[ToolSource], Awaitable[object]], kind: type[T] | None = None
+    ) -> list[tuple[T, ...]]:
+        asked = (self._one(source, ask, kind) for source in self._sources)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        good: list[tuple[T, ...]] = []
         for source, answer in zip(self._sources, answers, strict=True):
             if isinstance(answer, BaseException):
-                if not isinstance(answer, Exception):
-                    raise answer
                 text = f"tool source {source.name!r} failed: {type(answer).__name__}: {answer}"
                 source.account.failed(text)
                 log.warning("plugin %r: %s", source.plugin, text, exc_info=answer)
             else:
                 good.append(answer)
         return good
+
+    async def _one(
+        self,
+        source: Built[ToolSource],
+        ask: Callable[[ToolSource], Awaitable[object]],
+        kind: type[T] | None,
+    ) -> tuple[T, ...]:
+        with source.account.timed():
+            answer = await ask(source.object)
+        if kind is None:
+            return ()
+        if not isinstance(answer, Sequence) or not all(isinstance(one, kind) for one in answer):
+            raise TypeError(f"answered with {type(answer).__name__} that is no sequence of {kind.__name__}")
+        return tuple(answer)

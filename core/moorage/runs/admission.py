@@ -51,7 +51,14 @@ class Admission:
         for named in self._validators:
             with _contained(named, scrubber), named.account.timed():
                 async with asyncio.timeout(self._timeout_seconds):
-                    await named.validator.validate(request)
+                    answer: object = await named.validator.validate(request)  # type: ignore[func-returns-value]
+                _check_verdict(answer)
+
+
+def _check_verdict(answer: object) -> None:
+    # False, say, was meant as a refusal; to let the run pass would be the opposite.
+    if answer is not None:
+        raise TypeError(f"answered with {type(answer).__name__}; a verdict is None or AdmissionRejected")
 
 
 @contextmanager
@@ -64,9 +71,9 @@ def _contained(named: NamedValidator, scrubber: Scrubber) -> Iterator[None]:
     cancelling = task.cancelling() if task else 0
     try:
         yield
-    except AdmissionRejected:
+    except (AdmissionRejected, KeyboardInterrupt, SystemExit):
         raise
-    except (Exception, asyncio.CancelledError) as error:
+    except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling() > cancelling:
             raise
         text = f"run validator {named.name!r} failed: {scrubber.error(error)}"

@@ -1,11 +1,14 @@
 """The assistants that this gateway has (RUN-6)."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from moorage.accounts import Account
-from moorage.contract.errors import Conflict, NotFound
-from moorage.contract.runs import Assistant
+from moorage.contract.errors import Conflict, MoorageError, NotFound, PluginError
+from moorage.contract.runs import Assistant, ThreadState
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,57 @@ class NamedAssistant:
     assistant: Assistant
     unavailable: str | None = None
     account: Account = field(default_factory=Account, compare=False)
+
+    async def state(self, thread_id: str, *, checkpoint_id: str | None = None) -> ThreadState | None:
+        """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
+        with self._contained("state"):
+            found = await self.assistant.state(thread_id, checkpoint_id=checkpoint_id)
+            return None if found is None else _state(found)
+
+    async def history(
+        self, thread_id: str, *, limit: int = 10, before: str | None = None
+    ) -> AsyncIterator[ThreadState]:
+        """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
+        with self._contained("history"):
+            async for state in self.assistant.history(thread_id, limit=limit, before=before):
+                yield _state(state)
+
+    async def update_state(
+        self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
+    ) -> ThreadState:
+        """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
+        with self._contained("state"):
+            return _state(
+                await self.assistant.update_state(
+                    thread_id, values, as_node=as_node, checkpoint_id=checkpoint_id
+                )
+            )
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
+        with self._contained("state"):
+            await self.assistant.delete_thread(thread_id)
+
+    @contextmanager
+    def _contained(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (MoorageError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            # Without the error's own text: a database's message may quote the thread.
+            reason = f"assistant {self.name!r} failed with a thread's {what}: {type(error).__name__}"
+            self.account.told(reason)
+            raise PluginError(reason, plugin=self.account.plugin) from error
+
+
+def _state(answer: object) -> ThreadState:
+    if not isinstance(answer, ThreadState):
+        raise TypeError(f"answered with {type(answer).__name__}, not a ThreadState")
+    return answer
 
 
 class AssistantDirectory:

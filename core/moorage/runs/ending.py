@@ -69,13 +69,13 @@ class Ender:
 
 async def _restore_state(named: NamedAssistant, run: RunRecord) -> None:
     touched = False
-    async for state in named.assistant.history(run.thread_id, limit=SEARCHED_STATES):
+    async for state in named.history(run.thread_id, limit=SEARCHED_STATES):
         if state.metadata.get("run_id") != run.run_id:
             if touched:
-                await named.assistant.update_state(
+                await named.update_state(
                     run.thread_id, None, as_node="__copy__", checkpoint_id=state.checkpoint_id
                 )
             return
         touched = True
     if touched:
-        await named.assistant.delete_thread(run.thread_id)
+        await named.delete_thread(run.thread_id)

@@ -246,7 +246,7 @@ class RunService:
     async def _check_checkpoint(self, request: RunRequest, named: NamedAssistant, *, missing: bool) -> None:
         state = None
         if not missing:
-            state = await named.assistant.state(request.thread_id, checkpoint_id=request.checkpoint_id)
+            state = await named.state(request.thread_id, checkpoint_id=request.checkpoint_id)
         if state is None:
             raise NotFound(f"thread {request.thread_id!r} has no such checkpoint")
 

@@ -154,7 +154,7 @@ class ThreadService:
         that does not exist."""
         thread = await self.owned(principal, thread_id)
         named = self._reader(thread)
-        state = await named.assistant.state(thread_id, checkpoint_id=checkpoint_id) if named else None
+        state = await named.state(thread_id, checkpoint_id=checkpoint_id) if named else None
         if state is None:
             if checkpoint_id is not None:
                 raise NotFound(f"thread {thread_id!r} has no such checkpoint")
@@ -167,7 +167,7 @@ class ThreadService:
         if named is None:
             return None
         latest: Mapping[str, Any] | None = None
-        async for state in named.assistant.history(run.thread_id, limit=SEARCHED_STATES):
+        async for state in named.history(run.thread_id, limit=SEARCHED_STATES):
             latest = state.values if latest is None else latest
             if state.metadata.get("run_id") == run.run_id:
                 return state.values
@@ -180,7 +180,7 @@ class ThreadService:
         named = self._reader(await self.owned(principal, thread_id))
         if named is None:
             return []
-        return [hide_state(s) async for s in named.assistant.history(thread_id, limit=limit, before=before)]
+        return [hide_state(s) async for s in named.history(thread_id, limit=limit, before=before)]
 
     async def update_state(
         self,
@@ -201,7 +201,7 @@ class ThreadService:
             raise Conflict("this gateway has no assistant that could keep a state")
         if thread.status == "busy":
             raise ThreadBusy(f"thread {thread_id!r} has an active run")
-        state = await named.assistant.update_state(
+        state = await named.update_state(
             thread_id, clean_input(values), as_node=as_node, checkpoint_id=checkpoint_id
         )
         return hide_state(state)
@@ -214,7 +214,7 @@ class ThreadService:
             if named.unavailable is None:
                 await self._quietly(
                     f"forgetting states of assistant {named.name!r}",
-                    lambda named=named: named.assistant.delete_thread(thread_id),  # type: ignore[misc]
+                    lambda named=named: named.delete_thread(thread_id),  # type: ignore[misc]
                 )
 
     async def _quietly(self, what: str, do: Callable[[], Awaitable[None]]) -> None:

@@ -70,7 +70,7 @@ class Bot:
         raise RuntimeError("out of words")
         yield
     async def state(self, thread_id, *, checkpoint_id=None):
-        return None
+        raise BufferError("no memory")
     async def history(self, thread_id, *, limit=10, before=None):
         return
         yield
