@@ -4,16 +4,15 @@
 ``log`` has a line when a call begins, and one when it is answered.
 """
 
-import contextlib
 import json
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import rpc  # type: ignore[import-not-found] # beside this script
+from rpc_http import JsonHandler, serve  # type: ignore[import-not-found]
 
 FOLDER = Path(sys.argv[1])
 TOOLS = [rpc.tool(name) for name in ("job_submit", "job_status", "job_cancel")]
@@ -35,44 +34,14 @@ def call(name: str, arguments: dict[str, Any]) -> Any:
     return rpc.text(json.dumps(job), structuredContent=job)
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class Handler(JsonHandler):  # type: ignore[misc] # beside this script, too
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        request = self.body()
         answer = rpc.answer(request, TOOLS, call)
         self.respond(202 if answer is None else 200, answer)
         if request.get("method") == "tools/call":
             log(f"answered {request['params']['name']}")
 
-    def do_GET(self) -> None:
-        self.respond(405, None)
-
-    do_DELETE = do_GET
-
-    def respond(self, status: int, body: Any) -> None:
-        payload = b"" if body is None else json.dumps(body).encode()
-        with contextlib.suppress(OSError):
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-
-    def handle(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            super().handle()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def main() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
-    server.serve_forever()
-
 
 if __name__ == "__main__":
-    main()
+    serve(Handler)

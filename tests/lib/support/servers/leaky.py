@@ -4,25 +4,20 @@ Its tools are failures: ``status_401``, ``status_403``, ``status_500``, ``reset`
 ``ok`` answers. With the argument ``closed`` it refuses to initialise, and says why.
 """
 
-import contextlib
-import json
 import sys
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import rpc  # type: ignore[import-not-found] # beside this script
+from rpc_http import JsonHandler, serve  # type: ignore[import-not-found]
 
 NAMES = ("ok", "status_401", "status_403", "status_500", "reset", "slow", "rpc_error")
 TOOLS = [rpc.tool(name) for name in NAMES]
 CLOSED = "closed" in sys.argv[1:]
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
+class Handler(JsonHandler):  # type: ignore[misc] # beside this script, too
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        request = self.body()
         quoted = f"{self.path} {self.headers.raw_items()}"
         called = request.get("method") == "tools/call"
         tool = str(request["params"]["name"]) if called else ""
@@ -39,34 +34,6 @@ class Handler(BaseHTTPRequestHandler):
             answer = rpc.answer(request, TOOLS, lambda name, arguments: rpc.text(name))
             self.respond(202 if answer is None else 200, answer)
 
-    def do_GET(self) -> None:
-        self.respond(405, None)
-
-    do_DELETE = do_GET
-
-    def respond(self, status: int, body: Any) -> None:
-        payload = b"" if body is None else json.dumps(body).encode()
-        with contextlib.suppress(OSError):
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-
-    def handle(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            super().handle()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def main() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
-    server.serve_forever()
-
 
 if __name__ == "__main__":
-    main()
+    serve(Handler)
