@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.plugin_dists import HOOK, SECTION
 from support.rogue_plugins import ROGUES, install_rogues
 
 from moorage.accounts import KEPT_FAILURES, Account
@@ -14,6 +15,12 @@ from moorage.testing.process import GatewayProcess
 
 SECRET = "s3cret-of-the-caller"
 DEADLINE_SECONDS = 40.0
+LOCAL = """
+def build():
+    async def local(call, follow):
+        return await follow(call)
+    return local
+"""
 
 
 @dataclass(frozen=True)
@@ -34,11 +41,19 @@ def _shown(client: httpx.Client) -> dict[str, dict[str, Any]]:
 def conduct(tmp_path_factory: pytest.TempPathFactory) -> Conduct:
     folder = tmp_path_factory.mktemp("rogues")
     install_rogues(folder)
-    config = {"mcpServers": {"idle": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}
+    config = {
+        "mcpServers": {"idle": {"type": "http", "url": "http://127.0.0.1:9/mcp"}},
+        "mcpInterceptors": "local_probe:build",
+    }
+    (folder / "home").mkdir()
+    (folder / "home" / "local_probe.py").write_text(LOCAL)
+    files = folder / "files"
+    files.mkdir()
+    (files / "single.py").write_text(HOOK + SECTION.format(name="single_section"))
     gateway = GatewayProcess(
         folder / "home",
         config=config,
-        environment={"PYTHONPATH": str(folder), "MOORAGE_TASKS_POLL_INTERVAL_SECONDS": "1"},
+        environment={"PYTHONPATH": str(folder), "MOORAGE_PLUGINS_DIR": str(files)},
     )
     with gateway, httpx.Client(base_url=gateway.url, headers=gateway.headers, timeout=30) as client:
         stranger = httpx.get(f"{gateway.url}/api/plugins", headers={"Authorization": f"Bearer {SECRET}"})
@@ -98,6 +113,19 @@ def test_order_is_told_with_its_reason(conduct: Conduct) -> None:
     assert "by precedence 450, after" in mine["order"]
     (driver,) = conduct.plugins["rogue_driver"]["contributions"]
     assert driver["order"] is None
+
+
+@pytest.mark.req("PLUG-9")
+def test_local_code_shows_up_in_the_same_report(conduct: Conduct) -> None:
+    """One string counts as a list of one; without a precedence of its own it runs after the built-in ones."""
+    local = conduct.plugins["local_probe:build"]
+    assert (local["state"], local["distribution"]) == ("loaded", "(mcpInterceptors)")
+    (one,) = local["contributions"]
+    standing, of = one["order"].split(" by ")[0].split(" of ")
+    assert standing == of, "the last of them"
+    single = conduct.plugins["single"]
+    assert (single["state"], single["distribution"]) == ("loaded", "(file)")
+    assert single["entry_point"].endswith("single.py")
 
 
 @pytest.mark.req("CRED-9")

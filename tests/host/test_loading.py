@@ -172,3 +172,36 @@ def test_a_local_interceptor_that_cannot_be_loaded_fails_the_start(tmp_path: Pat
     assert done.returncode != 0
     assert "nowhere:build" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.req("PLUG-9")
+@pytest.mark.parametrize("spelling", ["two words", "one word"])
+def test_the_option_for_single_file_plugins(tmp_path: Path, spelling: str) -> None:
+    folder = tmp_path / "local"
+    folder.mkdir()
+    (folder / "mine.py").write_text(HOOK + SECTION.format(name="mine_section"))
+    option = ["--plugins-dir", str(folder)] if spelling == "two words" else [f"--plugins-dir={folder}"]
+    done = moorage(tmp_path, *option, "plugins", "--json")
+    assert done.returncode == 0, done.stderr
+    (mine,) = [one for one in json.loads(done.stdout) if one["name"] == "mine"]
+    assert (mine["state"], mine["entry_point"]) == ("loaded", str(folder / "mine.py"))
+
+
+@pytest.mark.req("PLUG-3", "PLUG-4")
+def test_show_tells_order_and_reason_and_check_fails_for_a_broken_one(tmp_path: Path) -> None:
+    source = (
+        "from moorage.contract import InterceptorSpec\n\n@hookimpl\ndef moorage_credential_interceptors():\n"
+        "    return [InterceptorSpec('late', 450, lambda context: None)]\n"
+    )
+    install(tmp_path, "late", HOOK + source)
+    shown = moorage(tmp_path, "plugins", "show", "late")
+    assert shown.returncode == 0, shown.stderr
+    for words in ("dist_late 1.2", "plugin_late_dist_late", "by precedence 450, after", "loaded in"):
+        assert words in shown.stdout
+    assert moorage(tmp_path, "plugins", "check").returncode == 0
+    install(tmp_path, "raises", "raise ImportError('no such engine')")
+    checked = moorage(tmp_path, "plugins", "check")
+    assert checked.returncode == 1
+    assert "raises (dist_raises 1.2) is failed" in checked.stdout
+    hooks = json.loads(moorage(tmp_path, "plugins", "hooks", "--json").stdout)
+    assert "late" in {one["hook"]: one for one in hooks}["moorage_credential_interceptors"]["plugins"]
