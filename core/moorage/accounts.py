@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from moorage.process_exit import SystemExitRaised, is_exit
+
 log = logging.getLogger(__name__)
 
 KEPT_FAILURES = 20
@@ -71,11 +73,20 @@ class Account:
             self._seconds += max(seconds, 0.0)
 
     @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Count what happens inside as one call, however it ends."""
+    def call(self) -> Iterator[None]:
+        """Around one call of the plugin's objects: it is counted, however it ends, and a ``sys.exit`` of the
+        plugin's own comes out of it as `SystemExitRaised`.
+
+        Inside the coroutine that makes the call: a task that ends in `SystemExit` raises it out of the event
+        loop as well, whatever its owner does.
+        """
         started = time.perf_counter()
         try:
             yield
+        except SystemExit as error:
+            if is_exit(error):
+                raise
+            raise SystemExitRaised(error.code) from error
         finally:
             self.spent(time.perf_counter() - started)
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import subprocess
 import sys
 import types
 from typing import Any
@@ -333,18 +335,52 @@ async def test_a_namesake_of_langgraphs_control_flow_is_an_error() -> None:
         await chain(built(pretends)).run(tool_call(), Server())
 
 
-@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
-def test_an_exit_of_the_process_passes(kind: type[BaseException]) -> None:
+async def test_a_plugins_own_exit_denies_its_call() -> None:
     async def exits(call: ToolCall, follow: Next) -> ToolResult:
-        raise kind
+        sys.exit(3)
 
-    with pytest.raises(kind):
-        asyncio.run(chain(built(exits)).run(tool_call(), Server()))
+    tested = chain(built(exits))
+    with pytest.raises(PluginError, match=r"plugin 'culprit'.*raised SystemExit \(test_containment"):
+        await tested.run(tool_call(), Server())
+
+
+def test_an_interrupt_of_the_process_passes() -> None:
+    async def interrupted(call: ToolCall, follow: Next) -> ToolResult:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(chain(built(interrupted)).run(tool_call(), Server()))
+
+
+EXITED_BY_A_SIGNAL = """
+import asyncio, signal, sys
+from support.calls import Server, built, chain, tool_call
+
+async def busy(call, follow):
+    print("inside", flush=True)
+    while True:
+        pass
+
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+asyncio.run(chain(built(busy, timeout_seconds=60)).run(tool_call(), Server()))
+"""
+
+
+def test_the_exit_of_a_signal_handler_that_interrupts_a_plugin_passes() -> None:
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    with subprocess.Popen(
+        [sys.executable, "-c", EXITED_BY_A_SIGNAL],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "inside\n"
+        process.terminate()
+        assert process.wait(20) == 7
 
 
 def test_the_core_imports_no_agent_library() -> None:
-    import subprocess
-
     code = (
         "import sys, moorage.calls.chain, moorage.calls.redact;"
         "print([m for m in sys.modules if m.partition('.')[0] in ('langgraph', 'mcp', 'httpx')])"

@@ -171,12 +171,14 @@ async def _rubbish() -> Any:
 
 RUN_FAULTS: dict[str, Callable[[], Awaitable[Any]]] = {
     "raises": lambda: _araise(ValueError),
+    "sys.exit": lambda: _araise(SystemExit),
     "BaseException": lambda: _araise(Odd),
     "cancels itself": lambda: _araise(asyncio.CancelledError),
     "rubbish": _rubbish,
 }
 SYNC_FAULTS: dict[str, Callable[[], Any]] = {
     "raises": _raise(ValueError),
+    "sys.exit": _raise(SystemExit),
     "BaseException": _raise(Odd),
     "cancels itself": _raise(asyncio.CancelledError),
     "rubbish": object,
@@ -366,7 +368,7 @@ def test_a_claim_that_misbehaves_costs_its_driver_alone(tmp_path: Path, fault: s
         contract.TaskDriverRegistry, Drivers({n: NamedDriver(n, n, one) for n, one in drivers.items()})
     )
     (error,) = claims_of(gateway, SERVER, ["t"]).errors
-    assert "task driver 'bad' failed" in error
+    assert "plugin 'bad': task driver 'bad' failed" in error
 
 
 @pytest.mark.req("PLUG-7")
@@ -393,7 +395,7 @@ def _builder(tmp_path: Path, host: PluginHost) -> Builder:
 @pytest.mark.req("PLUG-7")
 @pytest.mark.parametrize("fault", SYNC_FAULTS)
 async def test_an_object_that_cannot_be_built_costs_only_itself(tmp_path: Path, fault: str) -> None:
-    kinds = {**SYNC_FAULTS, "rubbish": lambda: None, "SystemExit": _raise(SystemExit)}
+    kinds = {**SYNC_FAULTS, "rubbish": lambda: None}
     host = PluginHost([], [])
     bad = TaskDriverSpec("bad", lambda context: kinds[fault]())
     good = TaskDriverSpec("good", lambda context: FakeDriver())

@@ -11,6 +11,7 @@ from moorage.contract.errors import AuthenticationFailed, PluginError, PluginTim
 from moorage.contract.hosting import Authenticator, AuthRequest
 from moorage.contract.identity import Principal
 from moorage.contract.stores import KeyRepository
+from moorage.process_exit import EXITS
 from moorage_api.auth.keys import key_hash
 
 log = logging.getLogger(__name__)
@@ -46,10 +47,10 @@ class NamedAuthenticator:
 
     async def _ask(self, request: AuthRequest) -> Principal | None:
         try:
-            with self.account.timed():
+            with self.account.call():
                 async with asyncio.timeout(AUTHENTICATOR_TIMEOUT_SECONDS):
                     principal = await self.authenticator.authenticate(request)
-        except (AuthenticationFailed, KeyboardInterrupt, SystemExit):
+        except (AuthenticationFailed, *EXITS):
             raise
         except TimeoutError as error:
             raise PluginTimeout("its authenticator did not answer in time", plugin=self.plugin) from error

@@ -1,12 +1,9 @@
 """Which raw tools belong to task drivers (ORD-1, ORD-2)."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from moorage.contract import GatewayContext, ServerClaim, ServerConfig, TaskBinding, TaskDriverRegistry
-
-logger = logging.getLogger(__name__)
+from moorage.contract import GatewayContext, PluginError, ServerConfig, TaskBinding, TaskDriverRegistry
 
 
 @dataclass(slots=True)
@@ -24,16 +21,11 @@ def claims_of(gateway: GatewayContext, server: ServerConfig, raw_names: Sequence
     if not gateway.has(TaskDriverRegistry):
         return claims
     registry: TaskDriverRegistry = gateway.service(TaskDriverRegistry)
-    for name, driver in sorted(registry.drivers().items()):
+    for name in sorted(registry.drivers()):
         try:
-            claim = driver.claim(server, raw_names)
-            if not isinstance(claim, ServerClaim):
-                raise TypeError(f"claim answered with {type(claim).__name__}, not a ServerClaim")
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            logger.exception("task driver %r cannot judge server %r", name, server.name)
-            claims.errors.append(f"task driver {name!r} failed: {type(error).__name__}")
+            claim = registry.claim(name, server, raw_names)
+        except PluginError as error:
+            claims.errors.append(str(error))
             continue
         claims.errors += claim.errors
         claims.hidden |= claim.hidden

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from moorage_drivers.mcp.catalogue import McpCatalogue
 
 MOORAGE_API = ">=0.1"
+BACKSTOP_SECONDS = 3_600.0
+"""Each server has a bound of its own, which its config may raise (TOOL-8); this one covers all of them."""
 LIFECYCLE_PRECEDENCE = 100
 """Low: sessions outlive what uses them, since life-cycles are left in reverse order."""
 
@@ -60,7 +62,7 @@ async def _open(gateway: GatewayContext) -> AsyncIterator[None]:
 
 @hookimpl
 def moorage_tool_sources() -> Sequence[ToolSourceSpec]:
-    return (ToolSourceSpec("mcp", _build),)
+    return (ToolSourceSpec("mcp", _build, timeout_seconds=BACKSTOP_SECONDS),)
 
 
 @hookimpl

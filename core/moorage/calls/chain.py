@@ -13,6 +13,7 @@ from moorage.contract.credentials import Headers, Interceptor, InterceptorSpec, 
 from moorage.contract.empty import EMPTY
 from moorage.contract.errors import CredentialDenied, PluginError, PluginTimeout, ServerUnavailable
 from moorage.contract.tools import ToolResult
+from moorage.process_exit import is_exit
 
 _log = logging.getLogger(__name__)
 _FIXED_OBJECTS = ("server", "principal", "secrets")
@@ -205,7 +206,7 @@ class _Passage:
     def _judged(self, raised: BaseException) -> BaseException:
         """What to raise for what the interceptor raised."""
         deadline = self._deadline
-        if any(raised is error for error in self._errors):
+        if any(raised is error for error in self._errors) or is_exit(raised):
             return raised
         if deadline.cancelled_from_outside:
             return raised if isinstance(raised, asyncio.CancelledError) else asyncio.CancelledError()
@@ -213,7 +214,7 @@ class _Passage:
             return self._timeout()
         if isinstance(raised, CredentialDenied) and not self._sent():
             return raised
-        if isinstance(raised, KeyboardInterrupt | SystemExit | GeneratorExit) or _is_control_flow(raised):
+        if _is_control_flow(raised):
             return raised
         if isinstance(raised, PluginError) and raised.plugin == self._built.plugin:
             return raised

@@ -10,6 +10,7 @@ from moorage.calls.chain import BuiltInterceptor
 from moorage.contract.credentials import PRECEDENCE_LOCAL, InterceptorSpec
 from moorage.contract.errors import ConfigError
 from moorage.contract.gateway import GatewayContext
+from moorage.process_exit import is_exit
 
 
 def load_local_interceptors(context: GatewayContext) -> list[BuiltInterceptor]:
@@ -49,9 +50,9 @@ def _built(path: str, context: GatewayContext, where: str) -> BuiltInterceptor:
         made = builder(context) if _takes_one(builder) else builder()
         spec = made if isinstance(made, InterceptorSpec) else _default_spec(path, made)
         interceptor = spec.build(context)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # SystemExit of a module included
+        if is_exit(error):
+            raise
         raise ConfigError(
             f"{path!r} cannot be loaded, and the gateway does not start without it: "
             f"{type(error).__name__}: {error}",

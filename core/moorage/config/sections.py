@@ -9,6 +9,7 @@ from moorage.config.names import did_you_mean
 from moorage.config.shapes import unknown_keys
 from moorage.contract import ConfigError, ConfigSection, SectionLevel
 from moorage.contract.empty import EMPTY
+from moorage.process_exit import is_exit
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -71,7 +72,9 @@ def model_of(section: ConfigSection) -> "type[BaseModel]":
     """The section's model; whatever goes wrong in the plugin's code is a `ConfigError`."""
     try:
         return section.load_model()
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_exit(error):
+            raise
         raise ConfigError(
             f"the model of section {section.name!r} could not be loaded ({type(error).__name__});"
             " see `moorage plugins`"
@@ -121,7 +124,9 @@ def _validate(
         return model.model_validate(item), []
     except ValidationError as error:
         return None, list(_faults_of(error, item, secrets))
-    except Exception as error:
+    except BaseException as error:  # the model's own validators, which are a plugin's code
+        if is_exit(error):
+            raise
         return None, [SectionProblem((), f"the model failed to validate this ({type(error).__name__})")]
 
 

@@ -183,6 +183,9 @@ class AssistantSpec:
     build: "Callable[[GatewayContext], Assistant]"
     available: "Callable[[GatewayContext], str | None] | None" = None
     """Returns why it cannot be used here (no model configured, say), None where it can."""
+    state_timeout_seconds: float = 60.0
+    """What each call about a thread's state may take, in ``history`` each state (PLUG-7). A run has no such
+    limit: it can be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,13 @@ class TaskDriverRegistry(Protocol):
         """Driver name → driver."""
         ...
 
+    def claim(self, driver: str, server: ServerConfig, tool_names: Sequence[str]) -> ServerClaim:
+        """What the driver of this name takes of the server (`TaskDriver.claim`).
+
+        Raises `PluginError` for what the driver does wrong (PLUG-7).
+        """
+        return self.drivers()[driver].claim(server, tool_names)
+
 
 class TaskSubmitter(Protocol):
     """What a durable tool wrapper needs of the task runtime; a service of the gateway."""

@@ -121,3 +121,5 @@ class ToolSourceSpec:
 
     name: str
     build: "Callable[[GatewayContext], ToolSource]"
+    timeout_seconds: float = 60.0
+    """What each call may take; a source that is late for ``tools`` counts as having none (PLUG-7)."""

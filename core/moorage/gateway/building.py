@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from moorage.accounts import Account
 from moorage.contract import ConfigError, GatewayContext
 from moorage.host import Contribution, PluginHost
+from moorage.process_exit import is_exit
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +23,8 @@ class Built(Generic[T]):
     plugin: str
     object: T
     account: Account = field(default_factory=Account, compare=False)
+    timeout_seconds: float | None = None
+    """What its spec gives one asynchronous call, where it says so."""
 
 
 @dataclass
@@ -57,9 +60,11 @@ class Builder:
                 return None
             if made is None:
                 raise TypeError("build returned None")
-        except (ConfigError, KeyboardInterrupt):
+        except ConfigError:
             raise
         except BaseException as error:  # a build that calls `sys.exit` must not end the gateway, either
+            if is_exit(error):
+                raise
             reason = f"{name!r} could not be built: {type(error).__name__}: {error}"
             if self.strict or required:
                 raise ConfigError(reason, where=f"plugin {plugin!r}") from error
@@ -67,4 +72,5 @@ class Builder:
             self.host.record_failure(plugin, reason)
             log.warning("plugin %r: %s", plugin, reason)
             return None
-        return Built(name, plugin, made, self.host.account(plugin))
+        seconds = getattr(contribution.spec, "timeout_seconds", None)
+        return Built(name, plugin, made, self.host.account(plugin), seconds)

@@ -34,6 +34,7 @@ from moorage.gateway.hints import RoutingHints
 from moorage.gateway.launches import launch_judges
 from moorage.gateway.lifecycles import entered
 from moorage.gateway.parts import Grammars, assistants, interceptor_chain, run_validators, task_drivers
+from moorage.gateway.sections import accounted
 from moorage.gateway.sources import ToolSources
 from moorage.gateway.watchdog import watchdog
 from moorage.host import PluginHost, load_plugins, missing_distribution, store_for
@@ -161,7 +162,7 @@ def open_extensions(
         explicit=settings.extensions_config,
         env=os.environ,
         cwd=Path.cwd(),
-        sections=[one.spec for one in host.sections()],
+        sections=[accounted(one, host) for one in host.sections()],
         missing_distribution=missing_distribution,
         remembered_sections=remembered,
         on_warning=_warn,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from moorage.contract import RoutingHint, RoutingHintProvider, ServerConfig
 from moorage.gateway.building import Built
+from moorage.process_exit import EXITS
 
 log = logging.getLogger(__name__)
 
@@ -20,9 +21,9 @@ class RoutingHints:
         """See `RoutingHintProvider`."""
         for one in self._built:
             try:
-                with one.account.timed():
+                with one.account.call():
                     hint = one.object.hint(server, raw_name)
-            except (KeyboardInterrupt, SystemExit):
+            except EXITS:
                 raise
             except BaseException as error:
                 self._amiss(one, f"failed: {type(error).__name__}")

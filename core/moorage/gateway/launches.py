@@ -23,6 +23,7 @@ from moorage.gateway.building import Builder, Built
 from moorage.gateway.parts import Grammars
 from moorage.host import PluginHost
 from moorage.host.worker import GivenUp, Worker
+from moorage.process_exit import EXITS
 from moorage.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -51,16 +52,17 @@ class LaunchJudges:
 
     def _ask(self, validator: Built[LaunchValidator], request: LaunchRequest, worker: Worker) -> None:
         try:
-            with validator.account.timed():
-                answer: object = worker.run(
-                    lambda: validator.object.validate(request), timeout_seconds=VERDICT_SECONDS
+            with validator.account.call():
+                answer = worker.run(
+                    lambda: _verdict(validator.object, request), timeout_seconds=VERDICT_SECONDS
                 )
-        except LaunchRefused:
+        except (LaunchRefused, *EXITS):
             raise
         except GivenUp:
             fault = f"gave no verdict within {VERDICT_SECONDS:g} seconds"
+        except _Exit as error:
+            fault = f"raised {error}"
         except BaseException as error:
-            # Raised by the plugin in the worker's thread, whatever it is: see `moorage.host.worker`.
             fault = f"raised {type(error).__name__}"
         else:
             if answer is None:
@@ -72,6 +74,20 @@ class LaunchJudges:
         raise LaunchRefused(
             f"server {request.server!r}: {text} (plugin {validator.plugin!r}), so it may not start"
         )
+
+
+class _Exit(Exception):
+    """The validator raised what elsewhere would be an exit of the process."""
+
+
+def _verdict(validator: LaunchValidator, request: LaunchRequest) -> object:
+    """In the worker's thread, where no signal arrives (`moorage.host.worker`): whatever is raised here is
+    the plugin's own."""
+    try:
+        answer: object = validator.validate(request)  # type: ignore[func-returns-value]
+        return answer
+    except EXITS as error:
+        raise _Exit(type(error).__name__) from error
 
 
 def launch_judges(builder: Builder) -> LaunchJudges:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from moorage.contract import ConfigError, LifecycleSpec, MoorageError
 from moorage.gateway.building import Builder
 from moorage.host import Contribution
+from moorage.process_exit import EXITS
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +24,17 @@ async def entered(one: Contribution[LifecycleSpec], builder: Builder) -> AsyncIt
     it ends the start with a `ConfigError`. What is a `MoorageError` ends the start in any case: it is
     raised on purpose.
     """
-    life = None
+    account = builder.host.account(one.plugin)
     try:
-        life = one.spec.open(builder.context)
-        async with asyncio.timeout(LIFECYCLE_SECONDS):
-            await life.__aenter__()
-    except MoorageError:
+        with account.call():
+            life = one.spec.open(builder.context)
+            async with asyncio.timeout(LIFECYCLE_SECONDS):
+                await life.__aenter__()
+    except (MoorageError, *EXITS):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if _cancelled_from_outside(error):
+            raise
         reason = _amiss(one, builder, "entered", error)
         if builder.strict:
             raise ConfigError(reason, where=f"plugin {one.plugin!r}") from error
@@ -41,13 +45,23 @@ async def entered(one: Contribution[LifecycleSpec], builder: Builder) -> AsyncIt
     finally:
         # Told of no exception: how the gateway ends is nothing that a plugin could mend.
         try:
-            async with asyncio.timeout(LIFECYCLE_SECONDS):
-                await life.__aexit__(None, None, None)
-        except Exception as error:
+            with account.call():
+                async with asyncio.timeout(LIFECYCLE_SECONDS):
+                    await life.__aexit__(None, None, None)
+        except EXITS:
+            raise
+        except BaseException as error:
+            if _cancelled_from_outside(error):
+                raise
             _amiss(one, builder, "left", error)
 
 
-def _amiss(one: Contribution[LifecycleSpec], builder: Builder, what: str, error: Exception) -> str:
+def _cancelled_from_outside(error: BaseException) -> bool:
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _amiss(one: Contribution[LifecycleSpec], builder: Builder, what: str, error: BaseException) -> str:
     told = f"no end within {LIFECYCLE_SECONDS:g} seconds" if isinstance(error, TimeoutError) else str(error)
     reason = f"life-cycle {one.spec.name!r} could not be {what}: {type(error).__name__}: {told}"
     builder.host.record_failure(one.plugin, reason)

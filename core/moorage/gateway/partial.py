@@ -20,6 +20,7 @@ from moorage.contract import (
 from moorage.gateway.building import Builder
 from moorage.gateway.compose import context_of, open_extensions, open_store
 from moorage.gateway.frozen import FrozenExtensions
+from moorage.gateway.lifecycles import entered
 from moorage.gateway.parts import Drivers, Grammars, interceptor_chain, task_drivers
 from moorage.gateway.sources import ToolSources
 from moorage.host import PluginHost
@@ -50,7 +51,7 @@ async def _opened(settings: Settings, host: PluginHost, store: Store | None = No
         drivers = task_drivers(builder)
         context.provide(TaskDriverRegistry, drivers)
         for lifecycle in host.lifecycles():
-            await stack.enter_async_context(lifecycle.spec.open(context))
+            await stack.enter_async_context(entered(lifecycle, builder))
         yield _Parts(context, tools, drivers)
 
 

@@ -1,13 +1,23 @@
 """The parts of a gateway that are built from contributions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from moorage.calls.chain import BuiltInterceptor, InterceptorChain, refusing
 from moorage.calls.local import load_local_interceptors
-from moorage.contract import LauncherGrammar, TaskDriver
-from moorage.gateway.building import Builder
+from moorage.contract import (
+    Assistant,
+    AssistantSpec,
+    LauncherGrammar,
+    PluginError,
+    ServerClaim,
+    ServerConfig,
+    TaskBinding,
+    TaskDriver,
+)
+from moorage.gateway.building import Builder, Built
 from moorage.host import ContributionInfo, LoadReport, PluginState
+from moorage.process_exit import EXITS
 from moorage.runs.admission import NamedValidator
 from moorage.runs.directory import NamedAssistant
 from moorage.tasks.drivers import NamedDriver
@@ -24,6 +34,27 @@ class Drivers:
     def drivers(self) -> Mapping[str, TaskDriver]:
         """Driver name → driver."""
         return {name: one.driver for name, one in self.named.items()}
+
+    def claim(self, driver: str, server: ServerConfig, tool_names: Sequence[str]) -> ServerClaim:
+        """See `TaskDriverRegistry`."""
+        named = self.named[driver]
+        try:
+            with named.account.call():
+                return _checked(named.driver.claim(server, tool_names))
+        except EXITS:
+            raise
+        except BaseException as error:
+            text = f"task driver {driver!r} failed to judge server {server.name!r}: {type(error).__name__}"
+            named.account.told(text)
+            raise PluginError(text, plugin=named.plugin) from error
+
+
+def _checked(claim: object) -> ServerClaim:
+    if not isinstance(claim, ServerClaim):
+        raise TypeError(f"claim answered with {type(claim).__name__}, not a ServerClaim")
+    if not all(isinstance(binding, TaskBinding) for binding in claim.submit.values()):
+        raise TypeError("claim answered with a binding that is no TaskBinding")
+    return ServerClaim(dict(claim.submit), frozenset(claim.hidden), tuple(claim.errors))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +120,28 @@ def assistants(builder: Builder) -> dict[str, NamedAssistant]:
     named: dict[str, NamedAssistant] = {}
     for one in builder.all(builder.host.assistants()):
         spec = specs[one.name]
-        unavailable = spec.available(builder.context) if spec.available else None
-        named[one.name] = NamedAssistant(one.name, spec.description, one.object, unavailable, one.account)
+        unavailable = _unavailable(one, spec, builder)
+        named[one.name] = NamedAssistant(
+            one.name, spec.description, one.object, unavailable, one.account, spec.state_timeout_seconds
+        )
     return named
+
+
+def _unavailable(one: Built[Assistant], spec: AssistantSpec, builder: Builder) -> str | None:
+    if spec.available is None:
+        return None
+    try:
+        with one.account.call():
+            answer: object = spec.available(builder.context)
+        if answer is None or isinstance(answer, str):
+            return answer
+        raise TypeError(f"answered with {type(answer).__name__}, neither None nor a reason")
+    except EXITS:
+        raise
+    except BaseException as error:
+        reason = f"assistant {one.name!r} failed to say whether it is available: {type(error).__name__}"
+        one.account.told(reason)
+        return reason
 
 
 def run_validators(builder: Builder) -> list[NamedValidator]:

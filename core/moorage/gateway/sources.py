@@ -53,8 +53,14 @@ class ToolSources(ToolSource):
         ask: Callable[[ToolSource], Awaitable[object]],
         kind: type[T] | None,
     ) -> tuple[T, ...]:
-        with source.account.timed():
-            answer = await ask(source.object)
+        try:
+            with source.account.call():
+                async with asyncio.timeout(source.timeout_seconds) as deadline:
+                    answer = await ask(source.object)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise TimeoutError(f"no answer within {source.timeout_seconds:g} seconds") from error
         if kind is None:
             return ()
         if not isinstance(answer, Sequence) or not all(isinstance(one, kind) for one in answer):

@@ -74,14 +74,7 @@ def _check_section(spec: ConfigSection) -> str | None:
 
 
 def _check_interceptor(spec: InterceptorSpec) -> str | None:
-    seconds = spec.timeout_seconds
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        return "its timeout_seconds is no number"
-    if not math.isfinite(seconds) or seconds <= 0:
-        return "its timeout_seconds must be finite and positive"
-    if not isinstance(spec.phases, frozenset):
-        return "its phases are no frozenset"
-    return None
+    return None if isinstance(spec.phases, frozenset) else "its phases are no frozenset"
 
 
 def _check_group(spec: CliGroup) -> str | None:
@@ -187,6 +180,12 @@ def _field_fault(hook: Hook, spec: Any) -> str | None:
         return "its precedence is no whole number"
     if abs(precedence) > MAX_PRECEDENCE:
         return f"its precedence is not within {-MAX_PRECEDENCE:,} to {MAX_PRECEDENCE:,}"
+    for field in ("timeout_seconds", "state_timeout_seconds"):
+        seconds = getattr(spec, field, 1.0)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+            return f"its {field} is no number"
+        if not math.isfinite(seconds) or seconds <= 0:
+            return f"its {field} must be finite and positive"
     section = getattr(spec, "section", None)
     if section is not None and (not isinstance(section, str) or not section.strip()):
         return "its section is no name"

@@ -10,6 +10,7 @@ from moorage.accounts import Account
 from moorage.contract.errors import AdmissionRejected
 from moorage.contract.redaction import Redactor
 from moorage.contract.runs import RunRequest, RunValidator
+from moorage.process_exit import EXITS
 from moorage.runs.redaction import check_metadata
 from moorage.runs.secrets import Scrubber
 
@@ -49,7 +50,7 @@ class Admission:
         check_metadata(request.metadata)
         scrubber = Scrubber(request.secrets, self._redactor)
         for named in self._validators:
-            with _contained(named, scrubber), named.account.timed():
+            with _contained(named, scrubber), named.account.call():
                 async with asyncio.timeout(self._timeout_seconds):
                     answer: object = await named.validator.validate(request)  # type: ignore[func-returns-value]
                 _check_verdict(answer)
@@ -71,7 +72,7 @@ def _contained(named: NamedValidator, scrubber: Scrubber) -> Iterator[None]:
     cancelling = task.cancelling() if task else 0
     try:
         yield
-    except (AdmissionRejected, KeyboardInterrupt, SystemExit):
+    except (AdmissionRejected, *EXITS):
         raise
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and task and task.cancelling() > cancelling:

@@ -1,14 +1,15 @@
 """The assistants that this gateway has (RUN-6)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.accounts import Account
-from moorage.contract.errors import Conflict, MoorageError, NotFound, PluginError
+from moorage.contract.errors import Conflict, MoorageError, NotFound, PluginError, PluginTimeout
 from moorage.contract.runs import Assistant, ThreadState
+from moorage.process_exit import EXITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +21,12 @@ class NamedAssistant:
     assistant: Assistant
     unavailable: str | None = None
     account: Account = field(default_factory=Account, compare=False)
+    timeout_seconds: float = 60.0
+    """What each call about a thread's state may take."""
 
     async def state(self, thread_id: str, *, checkpoint_id: str | None = None) -> ThreadState | None:
         """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
-        with self._contained("state"):
+        async with self._contained("state"):
             found = await self.assistant.state(thread_id, checkpoint_id=checkpoint_id)
             return None if found is None else _state(found)
 
@@ -31,15 +34,28 @@ class NamedAssistant:
         self, thread_id: str, *, limit: int = 10, before: str | None = None
     ) -> AsyncIterator[ThreadState]:
         """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
-        with self._contained("history"):
-            async for state in self.assistant.history(thread_id, limit=limit, before=before):
-                yield _state(state)
+        async with self._contained("history"):
+            states = _states(self.assistant.history(thread_id, limit=limit, before=before))
+        try:
+            while True:
+                async with self._contained("history"):
+                    state = await anext(states, None)
+                    if state is None:
+                        return
+                    _state(state)
+                yield state
+        finally:
+            if isinstance(states, AsyncGenerator):
+                # Where it fails now, everything that was asked for has been given.
+                with suppress(PluginError):
+                    async with self._contained("history"):
+                        await states.aclose()
 
     async def update_state(
         self, thread_id: str, values: Any, *, as_node: str | None = None, checkpoint_id: str | None = None
     ) -> ThreadState:
         """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
-        with self._contained("state"):
+        async with self._contained("state"):
             return _state(
                 await self.assistant.update_state(
                     thread_id, values, as_node=as_node, checkpoint_id=checkpoint_id
@@ -48,23 +64,35 @@ class NamedAssistant:
 
     async def delete_thread(self, thread_id: str) -> None:
         """See `Assistant`. Raises `PluginError` for what the assistant does wrong (PLUG-7)."""
-        with self._contained("state"):
+        async with self._contained("state"):
             await self.assistant.delete_thread(thread_id)
 
-    @contextmanager
-    def _contained(self, what: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def _contained(self, what: str) -> AsyncIterator[None]:
+        deadline = asyncio.timeout(self.timeout_seconds)
         try:
-            yield
-        except (MoorageError, KeyboardInterrupt, SystemExit, GeneratorExit):
+            with self.account.call():
+                async with deadline:
+                    yield
+        except (MoorageError, *EXITS):
             raise
         except BaseException as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             # Without the error's own text: a database's message may quote the thread.
-            reason = f"assistant {self.name!r} failed with a thread's {what}: {type(error).__name__}"
+            late = f"no answer within {self.timeout_seconds:g} seconds"
+            told = late if deadline.expired() else type(error).__name__
+            reason = f"assistant {self.name!r} failed with a thread's {what}: {told}"
             self.account.told(reason)
-            raise PluginError(reason, plugin=self.account.plugin) from error
+            kind = PluginTimeout if deadline.expired() else PluginError
+            raise kind(reason, plugin=self.account.plugin) from error
+
+
+def _states(answer: object) -> AsyncIterator[ThreadState]:
+    if not isinstance(answer, AsyncIterator):
+        raise TypeError(f"answered with {type(answer).__name__}, not an async iterator")
+    return answer
 
 
 def _state(answer: object) -> ThreadState:

@@ -3,8 +3,7 @@
 import asyncio
 import contextvars
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from moorage.contract.redaction import Redactor
 from moorage.contract.runs import AssistantEvent, RunContext, RunRequest, RunStatus
 from moorage.contract.stores import RunRecord, Store
 from moorage.contract.tools import ToolSource
+from moorage.process_exit import EXITS
 from moorage.runs.directory import NamedAssistant
 from moorage.runs.feeds import ELSEWHERE, Feeds, RunFeed, RunResult
 from moorage.runs.identity import DEFAULT_RECURSION_LIMIT
@@ -133,13 +133,15 @@ class Executor:
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # the assistant's own doing, nobody asked for it
-                outcome = RunStatus.ERROR, scrubber.error(error)
-        except Exception as error:
+                outcome = RunStatus.ERROR, _failed(execution, scrubber.error(error))
+        except EXITS:
+            raise
+        except MoorageError as error:
             text = scrubber.error(error)
             log.warning("run %s failed: %s", execution.run.run_id, text)
-            if not isinstance(error, MoorageError):
-                execution.named.account.told(f"assistant {execution.named.name!r}: {text}")
             outcome = RunStatus.ERROR, text
+        except BaseException as error:
+            outcome = RunStatus.ERROR, _failed(execution, scrubber.error(error))
         finally:
             execution.ending = True
             ended: RunRecord | None = execution.run
@@ -165,10 +167,16 @@ class Executor:
         self._turns.begin(run)
         await self._journal.started(run)
         context = await self._context(execution, scrubber)
-        async with aclosing(execution.named.assistant.stream(context, execution.request.input)) as events:  # type: ignore[type-var]
-            with execution.named.account.timed():
-                async for event in events:
+        with execution.named.account.call():
+            stream: object = execution.named.assistant.stream(context, execution.request.input)
+            if not isinstance(stream, AsyncIterator):
+                raise TypeError(f"stream answered with {type(stream).__name__}, not an async iterator")
+            try:
+                async for event in stream:
                     await self._pass_on(execution, event)
+            finally:
+                if isinstance(stream, AsyncGenerator):
+                    await stream.aclose()
         return RunStatus.SUCCESS, None
 
     async def _context(self, execution: Execution, scrubber: Scrubber) -> RunContext:
@@ -199,7 +207,9 @@ class Executor:
             redact=scrubber.text,
         )
 
-    async def _pass_on(self, execution: Execution, event: AssistantEvent) -> None:
+    async def _pass_on(self, execution: Execution, event: object) -> None:
+        if not isinstance(event, AssistantEvent):
+            raise TypeError(f"stream yielded {type(event).__name__}, not an AssistantEvent")
         if event.mode == "values" and not event.namespace and isinstance(event.data, dict):
             execution.feed.values = event.data
         base = "messages" if event.mode == "messages-tuple" else event.mode
@@ -271,6 +281,13 @@ class Executor:
         announce_end(feed, ended)
         feed.close(RunResult(hide_run(ended), feed.values), at=self._clock.monotonic())
         return known
+
+
+def _failed(execution: Execution, text: str) -> str:
+    """The text of what the assistant did wrong, once it is written down."""
+    log.warning("run %s failed: %s", execution.run.run_id, text)
+    execution.named.account.told(f"assistant {execution.named.name!r}: {text}")
+    return text
 
 
 def announce_end(feed: RunFeed, run: RunRecord) -> None:

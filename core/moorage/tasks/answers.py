@@ -15,6 +15,7 @@ from moorage.contract.errors import (
 )
 from moorage.contract.stores import AnswerRecord, AnswerState, TaskRecord, TaskRepository
 from moorage.contract.tasks import RespondingDriver, TaskAnswer, TaskStatus
+from moorage.process_exit import EXITS
 from moorage.tasks.asking import Redact
 from moorage.tasks.bounds import ID_LIMIT_CHARACTERS, PAYLOAD_LIMIT_BYTES, serialise
 from moorage.tasks.calls import CallRunner
@@ -74,13 +75,13 @@ class Answering:
         ref = ref_of(task)
 
         async def call() -> None:
-            with named.account.timed():
+            with named.account.call():
                 reply = await driver.respond(ref, TaskAnswer(answer.answer_id, answer.response))
             checked_snapshot(reply, named, ref.remote_id)
 
         try:
             await self._calls.run(call(), self._plan.call_seconds)
-        except (KeyboardInterrupt, SystemExit):
+        except EXITS:
             raise
         except asyncio.CancelledError:
             await self._finish(answer, "unknown", "the gateway stopped while the answer was being sent")

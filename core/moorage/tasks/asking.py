@@ -8,6 +8,7 @@ from moorage.contract.errors import NotSupported, PluginTimeout, ProtocolViolati
 from moorage.contract.observing import WorkKind
 from moorage.contract.stores import TaskOutcome
 from moorage.contract.tasks import TaskRef, TaskSnapshot
+from moorage.process_exit import EXITS
 from moorage.settings import TaskSettings
 from moorage.tasks.bounds import protocol_failure, to_outcome
 from moorage.tasks.calls import SelfCancelled
@@ -69,12 +70,12 @@ class Asker:
         self, named: NamedDriver, call: Callable[[TaskRef], Awaitable[TaskSnapshot]], ref: TaskRef
     ) -> Reply:
         try:
-            with named.account.timed():
+            with named.account.call():
                 answer = await call(ref)
             snapshot = checked_snapshot(answer, named, ref.remote_id)
             outcome = to_outcome(snapshot, self._settings)
             return Reply(outcome=outcome, hint_seconds=capped_hint(snapshot.poll_after_seconds))
-        except (KeyboardInterrupt, SystemExit):
+        except EXITS:
             raise
         except asyncio.CancelledError:
             current = asyncio.current_task()

@@ -16,6 +16,7 @@ from moorage.contract.sinks import (
     NotificationSink,
 )
 from moorage.contract.stores import ClaimedNotification, NotificationStatus, NotificationUpdate, TaskRecord
+from moorage.process_exit import EXITS
 from moorage.settings import TaskSettings
 from moorage.tasks.asking import Redact
 from moorage.tasks.backoff import Backoff
@@ -94,14 +95,14 @@ class Courier:
 
     async def _deliver(self, notification: Notification) -> Delivery:
         try:
-            with self._account.timed():
+            with self._account.call():
                 outcome = await self._sink.deliver(notification)
             if not isinstance(outcome, DeliveryOutcome) or not isinstance(outcome.state, DeliveryState):
                 raise PluginError(
                     f"answered with {type(outcome).__name__}, not a DeliveryOutcome", plugin=self._name
                 )
             return Delivery(outcome)
-        except (KeyboardInterrupt, SystemExit):
+        except EXITS:
             raise
         except asyncio.CancelledError:
             current = asyncio.current_task()

@@ -21,6 +21,7 @@ from moorage.contract.errors import (
 )
 from moorage.contract.stores import TaskOutcome, TaskRepository
 from moorage.contract.tasks import SubmitCall, SubmittedTask, TaskHandle, TaskRef, TaskStatus
+from moorage.process_exit import EXITS
 from moorage.settings import TaskSettings
 from moorage.tasks.asking import Redact
 from moorage.tasks.bounds import attention_of, to_outcome
@@ -98,7 +99,7 @@ class Submission:
             await self._judge(exc)
 
     async def _ask(self) -> TaskHandle:
-        with self._named.account.timed():
+        with self._named.account.call():
             handle = await self._named.driver.submit(self._call)
         if not isinstance(handle, TaskHandle):
             raise PluginError(
@@ -108,7 +109,7 @@ class Submission:
 
     async def _judge(self, exc: BaseException) -> NoReturn:
         """The submit raised: nothing was sent, a bad reply, or nobody knows."""
-        if isinstance(exc, (KeyboardInterrupt, SystemExit)):
+        if isinstance(exc, EXITS):
             raise exc
         if _nothing_sent(exc):
             await self._quietly(self._ports.repository.discard_intent(self._call.task_id, self._token))
@@ -251,14 +252,14 @@ class Submission:
         )
         try:
             await self._ports.calls.run(self._cancel_call(ref), self._ports.plan.compensation_seconds)
-        except (KeyboardInterrupt, SystemExit):
+        except EXITS:
             raise
         except BaseException as exc:
             return self._said(contained(exc, self._named))
         return None
 
     async def _cancel_call(self, ref: TaskRef) -> object:
-        with self._named.account.timed():
+        with self._named.account.call():
             return await self._named.driver.cancel(ref)
 
     async def _landed(self, storing: "asyncio.Task[bool]") -> bool:

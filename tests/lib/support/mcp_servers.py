@@ -54,7 +54,7 @@ class Extensions:
         return self._snapshot
 
 
-class Drivers:
+class Drivers(TaskDriverRegistry):
     """A `TaskDriverRegistry`."""
 
     def __init__(self, **drivers: TaskDriver) -> None:
