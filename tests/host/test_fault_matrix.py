@@ -395,7 +395,7 @@ def _builder(tmp_path: Path, host: PluginHost) -> Builder:
 @pytest.mark.req("PLUG-7")
 @pytest.mark.parametrize("fault", SYNC_FAULTS)
 async def test_an_object_that_cannot_be_built_costs_only_itself(tmp_path: Path, fault: str) -> None:
-    kinds = {**SYNC_FAULTS, "rubbish": lambda: None}
+    kinds: dict[str, Callable[[], Any]] = {**SYNC_FAULTS, "rubbish": lambda: None}
     host = PluginHost([], [])
     bad = TaskDriverSpec("bad", lambda context: kinds[fault]())
     good = TaskDriverSpec("good", lambda context: FakeDriver())

@@ -3,7 +3,7 @@
 import functools
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -31,7 +31,7 @@ class Stopping:
         sys.exit(7)
 
 
-HANDLERS = {
+HANDLERS: dict[str, Callable[[int, FrameType | None], Any]] = {
     "function": plainly,
     "function that calls another": by_way_of_others,
     "method": Stopping().by_a_method,
