@@ -57,6 +57,7 @@ class GatewayServer(uvicorn.Server):
         settings: ApiSettings,
         ready: Callable[[], None] = lambda: None,
         *,
+        stopping: Callable[[], None] = lambda: None,
         signals: Sequence[signal.Signals] = (signal.SIGINT, signal.SIGTERM),
     ) -> None:
         config = uvicorn.Config(
@@ -71,6 +72,7 @@ class GatewayServer(uvicorn.Server):
         super().__init__(config)
         self._application = app
         self._ready = ready
+        self._stopping = stopping
         self._signals = signals
         self._serving: asyncio.Task[None] | None = None
 
@@ -107,6 +109,7 @@ class GatewayServer(uvicorn.Server):
         """End the streams, so that they do not hold up the stop; before the start is complete, give up."""
         runtime: Runtime = self._application.state[KEY]
         runtime.stopping.set()
+        self._stopping()
         super().handle_exit(sig, frame)
         if not self.started and self._serving is not None:
             self._serving.cancel()

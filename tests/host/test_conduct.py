@@ -1,6 +1,9 @@
 """What plugins' objects do wrong at run time shows in API and log, and the gateway serves on (PLUG-7)."""
 
+import contextlib
 import json
+import os
+import signal
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +28,13 @@ def build():
 
 @dataclass(frozen=True)
 class Conduct:
-    """What a gateway told of its plugins: while it served, and in its log up to the end."""
+    """What a gateway told of its plugins: while it served, and in its log up to the end. ``status`` is its
+    exit status, ``stop_seconds`` what the stop took."""
 
     plugins: dict[str, dict[str, Any]]
     log: str
+    status: int
+    stop_seconds: float
 
 
 def _shown(client: httpx.Client) -> dict[str, dict[str, Any]]:
@@ -42,7 +48,10 @@ def conduct(tmp_path_factory: pytest.TempPathFactory) -> Conduct:
     folder = tmp_path_factory.mktemp("rogues")
     install_rogues(folder)
     config = {
-        "mcpServers": {"idle": {"type": "http", "url": "http://127.0.0.1:9/mcp"}},
+        "mcpServers": {
+            "idle": {"type": "http", "url": "http://127.0.0.1:9/mcp"},
+            "checked": {"type": "http", "url": "http://127.0.0.1:9/mcp", "exit_section": {}},
+        },
         "mcpInterceptors": "local_probe:build",
     }
     (folder / "home").mkdir()
@@ -58,6 +67,9 @@ def conduct(tmp_path_factory: pytest.TempPathFactory) -> Conduct:
     with gateway, httpx.Client(base_url=gateway.url, headers=gateway.headers, timeout=30) as client:
         stranger = httpx.get(f"{gateway.url}/api/plugins", headers={"Authorization": f"Bearer {SECRET}"})
         assert stranger.status_code in (401, 500, 502, 503)
+        leaving = {"Authorization": f"Bearer {SECRET}", "X-Exit": "yes"}
+        assert httpx.get(f"{gateway.url}/api/plugins", headers=leaving).status_code in (401, 500, 502, 503)
+        _bring_to_exit(client)
         thread = client.post("/api/threads", json={}).json()["thread_id"]
         runs = f"/api/threads/{thread}/runs"
         poked = client.post(runs, json={"assistant_id": "mute", "metadata": {"poke": True}})
@@ -71,7 +83,29 @@ def conduct(tmp_path_factory: pytest.TempPathFactory) -> Conduct:
             if time.monotonic() > until:
                 break
         plugins = _shown(client)
-    return Conduct(plugins, gateway.log())
+        began = time.monotonic()
+        status = gateway.stop()
+        seconds = time.monotonic() - began
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int((folder / "home" / "leaked.pid").read_text()), signal.SIGKILL)
+    return Conduct(plugins, gateway.log(), status, seconds)
+
+
+def _bring_to_exit(client: httpx.Client) -> None:
+    """Ask for everything in which a plugin calls ``sys.exit``."""
+    thread = client.post("/api/threads", json={}).json()["thread_id"]
+    runs = f"/api/threads/{thread}/runs"
+    refused = client.post(runs, json={"assistant_id": "gone", "metadata": {"exit": True}})
+    assert 400 <= refused.status_code < 500
+    ended = client.post(f"{runs}/wait", json={"assistant_id": "gone", "input": {"messages": []}})
+    assert "SystemExit" in ended.text
+    for answer in (
+        client.get(f"/api/threads/{thread}/state"),
+        client.post(f"/api/threads/{thread}/history", json={}),
+        client.post(f"/api/threads/{thread}/state", json={"values": {}}),
+    ):
+        assert answer.status_code >= 500
+        assert "exit_assistant" in answer.text
 
 
 @pytest.mark.req("PLUG-4", "PLUG-7", "API-5")
@@ -89,6 +123,19 @@ def test_each_rogue_is_named_in_the_api_and_the_log(conduct: Conduct, name: str)
 def test_an_assistant_that_cannot_read_its_threads_is_named(conduct: Conduct) -> None:
     told = [failure["text"] for failure in conduct.plugins["rogue_assistant"]["failures"]]
     assert any("failed with a thread's state: BufferError" in text for text in told), told
+
+
+@pytest.mark.req("PLUG-7")
+def test_what_a_plugin_leaves_behind_does_not_hold_up_the_end_and_is_named(conduct: Conduct) -> None:
+    assert conduct.status == 0
+    assert conduct.stop_seconds < 14
+    for told in (
+        "plugin 'leaker': left the task 'leaked' behind",
+        "task 'leaked' of plugin 'leaker'",
+        "thread 'leaked-thread' of plugin 'leaker'",
+        "thread 'asyncio_",
+    ):
+        assert told in conduct.log
 
 
 @pytest.mark.req("PLUG-4")

@@ -12,15 +12,19 @@ import typer
 from rich.console import Console
 
 from moorage.contract.errors import MoorageError
+from moorage.gateway.process import Process
 from moorage.settings import Settings
 from moorage_api.app import create_app
 from moorage_api.cli import opening
 from moorage_api.log_redaction import redact_log
-from moorage_api.server import GatewayServer, address, listen
+from moorage_api.server import STOP_TIMEOUT_SECONDS, GatewayServer, address, listen
 from moorage_api.settings import ApiSettings, api_settings, check_exposure
 from moorage_api.wiring import KEY, Runtime
 
 log = logging.getLogger("moorage")
+
+END_SECONDS = 10.0
+"""Over and above the bounds of the single steps of a stop."""
 
 
 def serve(
@@ -44,7 +48,8 @@ def serve(
         api = api_settings(settings)
         api = replace(api, host=host or api.host, port=api.port if port is None else port)
         check_exposure(api)
-        asyncio.run(_serve(settings, api, as_json=as_json))
+        process = Process()
+        process.run(_serve(settings, api, process, as_json=as_json))
     except MoorageError as error:
         Console(stderr=True, highlight=False).print(f"Error: {error}", style="red", markup=False)
         raise typer.Exit(1) from None
@@ -53,7 +58,7 @@ def serve(
         raise typer.Exit(1) from None
 
 
-async def _serve(settings: Settings, api: ApiSettings, *, as_json: bool) -> None:
+async def _serve(settings: Settings, api: ApiSettings, process: Process, *, as_json: bool) -> None:
     with listen(api.host, api.port) as sock:
         app = create_app(
             lambda: opening.gateway(settings),
@@ -62,12 +67,16 @@ async def _serve(settings: Settings, api: ApiSettings, *, as_json: bool) -> None
             make_admin_key=True,
         )
         runtime: Runtime = app.state[KEY]
+        process.host = lambda: runtime.gateway.host if runtime.gateway is not None else None
 
         def ready() -> None:
             redact_log(runtime.gateway.context)
             _announce(address(sock), runtime.admin_key_made, as_json=as_json)
 
-        await GatewayServer(app, api, ready).serve([sock])
+        # The grace for requests, the gateway's own end, and what is left then.
+        bound = api.shutdown_grace_seconds + STOP_TIMEOUT_SECONDS + END_SECONDS
+        server = GatewayServer(app, api, ready, stopping=lambda: process.ends_within(bound))
+        await server.serve([sock])
 
 
 def _announce(url: str, key: str | None, *, as_json: bool) -> None:

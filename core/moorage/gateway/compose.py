@@ -32,6 +32,7 @@ from moorage.gateway.durable import task_runtime
 from moorage.gateway.frozen import FrozenExtensions
 from moorage.gateway.hints import RoutingHints
 from moorage.gateway.launches import launch_judges
+from moorage.gateway.leftovers import leftovers
 from moorage.gateway.lifecycles import entered
 from moorage.gateway.parts import Grammars, assistants, interceptor_chain, run_validators, task_drivers
 from moorage.gateway.sections import accounted
@@ -117,6 +118,7 @@ async def open_gateway(settings: Settings, *, host: PluginHost | None = None) ->
         if tasks.service is not None:
             context.provide(TaskSubmitter, tasks.service)
             stack.push_async_callback(tasks.service.aclose)
+        await stack.enter_async_context(leftovers(host))
         for lifecycle in host.lifecycles():
             await stack.enter_async_context(entered(lifecycle, builder))
         await stack.enter_async_context(watchdog(host))

@@ -5,11 +5,12 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import FrameType
 
-from moorage.host import LoadReport, PluginHost
+from moorage.gateway.blame import owners, place, plugin_on_stack
+from moorage.host import PluginHost
 
 log = logging.getLogger("moorage.watchdog")
 
@@ -60,33 +61,10 @@ class _Watch:
     def _tell(self, blocked: float, frame: FrameType | None) -> None:
         if frame is None:
             return
-        place = f"{frame.f_globals.get('__name__')}:{frame.f_lineno} ({frame.f_code.co_name})"
-        plugin = plugin_on_stack(frame, owners(self._host.reports))
+        at = place(frame)
+        plugin, _ = plugin_on_stack(frame, owners(self._host.reports))
         if plugin is None:
-            log.warning("the event loop is blocked for %.1f s, at %s", blocked, place)
+            log.warning("the event loop is blocked for %.1f s, at %s", blocked, at)
             return
-        log.warning("the event loop is blocked for %.1f s by plugin %r, at %s", blocked, plugin, place)
-        self._host.record_failure(plugin, f"blocked the event loop for {blocked:.1f} s, at {place}")
-
-
-def owners(reports: tuple[LoadReport, ...]) -> Mapping[str, str]:
-    """Package → the loaded plugin whose entry point lies in it."""
-    found: dict[str, str] = {}
-    for report in reports:
-        if report.loaded:
-            module = report.entry_point.partition(":")[0]
-            package, _, last = module.rpartition(".")
-            found[package if package and last == "plugin" else module] = report.name
-    return found
-
-
-def plugin_on_stack(frame: FrameType | None, packages: Mapping[str, str]) -> str | None:
-    """The plugin whose code is innermost on the stack; None where it is nobody's."""
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__", ""))
-        while name:
-            if name in packages:
-                return packages[name]
-            name = name.rpartition(".")[0]
-        frame = frame.f_back
-    return None
+        log.warning("the event loop is blocked for %.1f s by plugin %r, at %s", blocked, plugin, at)
+        self._host.record_failure(plugin, f"blocked the event loop for {blocked:.1f} s, at {at}")

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from support.exiting_plugins import EXITING, LEAKER
 from support.plugin_dists import install
 
-_START = "import asyncio, time\nfrom moorage.contract import *\n"
+_START = "import asyncio, sys, time\nfrom moorage.contract import *\n"
 
 ROGUES: dict[str, tuple[str, tuple[str, ...]]] = {
     # plugin → (source, what its failure must say)
@@ -174,10 +175,11 @@ def moorage_lifecycle():
 """,
         ("blocked the event loop", "block"),
     ),
+    **EXITING,
 }
 
-# Calls the rogues from inside, as the gateway's own parts would: a task that is over, one that is polled, and
-# two calls through the chain.
+# Calls the rogues from inside, as the gateway's own parts would: tasks that are over, polled and refused, and
+# calls through the chain.
 PROVOKER = (
     _START
     + """
@@ -197,8 +199,15 @@ async def provoke(context):
         await submitter.submit(
             server="idle", binding=TaskBinding("rogue", "t"), arguments={"over": over}, context=WHO
         )
-    for _ in range(2):
-        call = ToolCall(server, "t", {}, Headers(), "call", WHO.principal)
+    for driver in ("exit_submit", "exit_status"):
+        try:
+            await submitter.submit(
+                server="idle", binding=TaskBinding(driver, "t"), arguments={}, context=WHO
+            )
+        except PluginError:
+            pass
+    for tool in ("t", "t", "exit"):
+        call = ToolCall(server, tool, {}, Headers(), "call", WHO.principal)
         try:
             await runner.run(call, answered)
         except PluginError:
@@ -219,7 +228,8 @@ def moorage_lifecycle():
 
 
 def install_rogues(folder: Path) -> None:
-    """All of `ROGUES`, and a plugin that provokes them once the gateway runs."""
+    """All of `ROGUES`, one that provokes them once the gateway runs, and one that leaves things behind."""
     for name, (source, _) in ROGUES.items():
         install(folder, name, _START + source)
     install(folder, "provoker", PROVOKER)
+    install(folder, "leaker", _START + LEAKER)
